@@ -1,0 +1,130 @@
+"""The errors of the service, all of them below one base class.
+
+    ChatServeError
+    ├── ClientError            the caller's fault; carries code, HTTP status and the field at fault
+    │   ├── InvalidRequest     400
+    │   ├── Forbidden          403
+    │   ├── NotFound           404
+    │   ├── Conflict           409
+    │   ├── TooLarge           413
+    │   ├── TooManyInFlight    429, on one connection
+    │   ├── QueueFull          429, with the time after which a retry makes sense
+    │   ├── Unavailable        503, nobody serves this right now
+    │   └── AnswerFailed       500, an answer that ended by no fault of the caller
+    ├── ConfigError            a setting that cannot work; the CLI exits with 2
+    ├── ModelError             weights, tokenizer or template that cannot be loaded
+    ├── StoreError             the store is down, refuses or answers nonsense
+    ├── EngineError            the engine thread died
+    └── ServiceError           a process that the supervisor cannot keep running
+
+Scarcity is no error (`None` says it), and a broken invariant is an `assert`, never one of these.
+"""
+
+
+class ChatServeError(Exception):
+    """Whatever chatserve raises on purpose."""
+
+
+class ClientError(ChatServeError):
+    """A request that cannot be served as it was sent.
+
+    Attributes:
+        message: One sentence naming the thing, the value and the limit.
+        code: Stable and machine-readable, for instance `context_length_exceeded`.
+        param: The field at fault, as the client spelled it, or None.
+        status: The HTTP status.
+        type: The error family of the OpenAI error object.
+    """
+
+    status = 400
+    type = "invalid_request_error"
+
+    def __init__(self, message: str, *, code: str = "invalid_value", param: str | None = None):
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.param = param
+
+
+class InvalidRequest(ClientError):
+    """The body, a field or a combination of fields makes no sense."""
+
+
+class Forbidden(ClientError):
+    """A Host, Origin or credential that is not allowed here."""
+
+    status = 403
+
+
+class NotFound(ClientError):
+    """No such model, session, response or path."""
+
+    status = 404
+
+
+class Conflict(ClientError):
+    """The thing exists, but its state does not allow this now."""
+
+    status = 409
+
+
+class TooLarge(ClientError):
+    """A body or message over the size limit."""
+
+    status = 413
+
+
+class TooManyInFlight(ClientError):
+    """A connection has as many responses in flight as it may have."""
+
+    status = 429
+    type = "too_many_requests"
+
+
+class QueueFull(ClientError):
+    """The queue has no room; retry after `retry_after_s` seconds."""
+
+    status = 429
+    type = "too_many_requests"
+
+    def __init__(self, message: str, *, retry_after_s: int):
+        super().__init__(message, code="queue_full")
+        self.retry_after_s = retry_after_s
+
+
+class Unavailable(ClientError):
+    """Nobody can serve this right now: no worker lives, or the store is away."""
+
+    status = 503
+    type = "server_error"
+
+    def __init__(self, message: str, *, code: str = "unavailable", retry_after_s: int = 1):
+        super().__init__(message, code=code)
+        self.retry_after_s = retry_after_s
+
+
+class AnswerFailed(ClientError):
+    """An answer that the service could not finish, told to the caller who waited for it."""
+
+    status = 500
+    type = "server_error"
+
+
+class ConfigError(ChatServeError):
+    """A setting that cannot work; the message names flag, value and what is allowed."""
+
+
+class ModelError(ChatServeError):
+    """A model that cannot be found, read or run by this build."""
+
+
+class StoreError(ChatServeError):
+    """The store cannot be reached or does not do what the service needs."""
+
+
+class EngineError(ChatServeError):
+    """The engine thread has ended and took its requests with it."""
+
+
+class ServiceError(ChatServeError):
+    """A process of the service died so often that starting it again is no use."""

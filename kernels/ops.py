@@ -1,0 +1,101 @@
+"""The contract between the model and whatever computes it.
+
+Owns the vocabulary (page, slot, page table, slot mapping) and the shapes of every op; `README.md`
+beside this file draws the layout. Knows no model, no request and no schedule. A backend is an
+object with these methods: `torch_ops.TorchOps` is the readable reference that runs anywhere,
+`triton.TritonOps` replaces what matters on a GPU. Tests hold every backend to the reference.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class KVPages:
+    """The KV pool's tensors; both [num_layers, num_pages, page_size, num_kv_heads, head_dim]."""
+
+    k: Tensor
+    v: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionBatch:
+    """Where the rows of one step live and what they may see.
+
+    The step's tokens are laid out decodes first: rows [0, num_decodes) are one token of one
+    request each, the rest are prefill chunks, concatenated. Every token of the step has its KV
+    written before anyone attends; a query sees all KV of its request up to its own position.
+    """
+
+    slot_mapping: Tensor  # [num_tokens], int64: page_id * page_size + offset
+    num_decodes: int
+    decode_page_table: Tensor  # [num_decodes, max_pages], int32
+    decode_seq_lens: Tensor  # [num_decodes], int32; KV tokens, this step's included
+    prefill_page_table: Tensor  # [num_prefills, max_pages], int32
+    prefill_seq_lens: Tensor  # [num_prefills], int32; KV tokens, this step's included
+    cu_seqlens_q: Tensor  # [num_prefills + 1], int32; cumulative query lengths
+    max_seqlen_q: int
+
+
+class Ops(Protocol):
+    """One implementation of everything the decoder computes besides matrix products."""
+
+    def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        """Return x / rms(x) * weight over the last dimension; x is [num_tokens, hidden]."""
+
+    def add_rms_norm(
+        self, x: Tensor, residual: Tensor, weight: Tensor, eps: float
+    ) -> tuple[Tensor, Tensor]:
+        """Return (rms_norm(x + residual), x + residual), both [num_tokens, hidden]."""
+
+    def rotary_embedding(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """Rotate x [num_tokens, num_heads, head_dim] by halves (the Hugging Face layout).
+
+        `cos` and `sin` are [num_tokens, head_dim // 2], gathered for the tokens' positions.
+        """
+
+    def silu_and_mul(self, gate_up: Tensor) -> Tensor:
+        """Return silu(gate) * up for gate_up [num_tokens, 2 * intermediate], gate first."""
+
+    def kv_write(
+        self, k: Tensor, v: Tensor, k_pages: Tensor, v_pages: Tensor, slot_mapping: Tensor
+    ) -> None:
+        """Write k, v [num_tokens, num_kv_heads, head_dim] of one layer into their slots.
+
+        `k_pages`, `v_pages` are one layer's [num_pages, page_size, num_kv_heads, head_dim].
+        """
+
+    def page_copy(self, kv: KVPages, sources: Tensor, destinations: Tensor) -> None:
+        """Copy whole pages in every layer; both index tensors are [num_copies], int64.
+
+        No page may be both a source and a destination of one call, nor a destination twice.
+        """
+
+    def paged_decode(
+        self,
+        q: Tensor,  # [num_requests, num_heads, head_dim]
+        k_pages: Tensor,  # [num_pages, page_size, num_kv_heads, head_dim]
+        v_pages: Tensor,  # [num_pages, page_size, num_kv_heads, head_dim]
+        page_table: Tensor,  # [num_requests, max_pages], int32
+        seq_lens: Tensor,  # [num_requests], int32; KV tokens, this step's included
+        scale: float,
+    ) -> Tensor:  # [num_requests, num_heads, head_dim]
+        """Attend one query token per request to its paged KV."""
+
+    def paged_prefill(
+        self,
+        q: Tensor,  # [num_tokens, num_heads, head_dim]
+        k_pages: Tensor,  # [num_pages, page_size, num_kv_heads, head_dim]
+        v_pages: Tensor,  # [num_pages, page_size, num_kv_heads, head_dim]
+        page_table: Tensor,  # [num_requests, max_pages], int32
+        seq_lens: Tensor,  # [num_requests], int32; KV tokens, this step's included
+        cu_seqlens_q: Tensor,  # [num_requests + 1], int32
+        scale: float,
+    ) -> Tensor:  # [num_tokens, num_heads, head_dim]
+        """Attend each request's last query tokens to its paged KV, causally.
+
+        Query i of a request with n queries and s KV tokens sits at position s - n + i and sees
+        positions 0 to s - n + i.
+        """
