@@ -1,0 +1,127 @@
+"""Commands and scripts over one redis-py client, with our errors and types.
+
+Owns everything that is awkward about redis-py: its default timeouts, its reshaped replies, its
+loosely typed methods. Above this module a command is a tuple of values, and a reply is what the
+server sent as text, integers, lists and None. Knows no key and no script by name.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Self
+
+from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialBackoff, NoBackoff
+from redis.exceptions import NoScriptError, RedisError
+
+from chatserve.errors import StoreError
+from chatserve.store.codec import Command, Value
+from chatserve.store.scripts import Script
+
+_COMMAND_TIMEOUT_S = 5.0
+_MAX_CONNECTIONS = 16
+
+
+class RedisClient:
+    """One connection pool and the three ways to use it: a command, a pipeline, a script.
+
+    A lost connection is tried again a few times by `for_commands` clients, so whatever is sent
+    through one must bear being executed twice. Every failure is a StoreError. A caller that is
+    cancelled while it waits closes its connection, so that no later command reads that reply.
+
+    Owns: its connections, at most `_MAX_CONNECTIONS`; callers beyond that wait their turn.
+    Used from: the event loop that made it.
+    """
+
+    def __init__(self, url: str, retry: Retry) -> None:
+        self._redis = Redis.from_pool(_pool(url, retry))
+        # Replies then arrive as the server sent them, in every version of redis-py.
+        self._redis.response_callbacks.clear()
+        # Not redis-py's blocking pool: its condition can lose the wake-up of a cancelled waiter.
+        self._turns = asyncio.Semaphore(_MAX_CONNECTIONS)
+
+    @classmethod
+    def for_commands(cls, url: str) -> Self:
+        """Make a client for commands that answer at once."""
+        return cls(url, Retry(ExponentialBackoff(cap=0.5, base=0.02), 4))
+
+    @classmethod
+    def for_blocking(cls, url: str) -> Self:
+        """Make a client for commands that wait on the server; a failure is not tried again."""
+        return cls(url, Retry(NoBackoff(), 0))
+
+    async def call(self, *command: Value, timeout_s: float = _COMMAND_TIMEOUT_S) -> Any:
+        """Run one command and return its reply, within `timeout_s`."""
+        async with self._turn(timeout_s):
+            return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
+
+    async def call_many(self, commands: Sequence[Command]) -> list[Any]:
+        """Run commands in one round trip; others' commands may come between them."""
+        replies = await self._pipeline(commands)
+        return [_raised(reply) for reply in replies]
+
+    async def run(self, script: Script, *arguments: Value) -> Any:
+        """Run one script and return its reply."""
+        return (await self.run_many(script, [arguments]))[0]
+
+    async def run_many(self, script: Script, calls: Sequence[Command]) -> list[Any]:
+        """Run one script once per argument list, in order and in one round trip."""
+        commands = [("EVALSHA", script.sha, 0, *arguments) for arguments in calls]
+        replies = await self._pipeline(commands)
+        # A server that was restarted has forgotten its scripts and ran none of the calls.
+        unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+        if unknown:
+            await self.call("SCRIPT", "LOAD", script.source)
+            for i, reply in zip(
+                unknown, await self._pipeline([commands[i] for i in unknown]), strict=True
+            ):
+                replies[i] = reply
+        return [_raised(reply) for reply in replies]
+
+    async def aclose(self) -> None:
+        await self._redis.aclose()
+
+    async def _pipeline(self, commands: Sequence[Command]) -> list[Any]:
+        if not commands:
+            return []
+        async with (
+            self._turn(_COMMAND_TIMEOUT_S),
+            self._redis.pipeline(transaction=False) as pipeline,
+        ):
+            for command in commands:
+                pipeline.execute_command(*command)
+            replies: list[Any] = await pipeline.execute(raise_on_error=False)
+            return replies
+
+    @asynccontextmanager
+    async def _turn(self, timeout_s: float) -> AsyncIterator[None]:
+        """Wait for a connection to be free, then bound what is done with it."""
+        async with self._turns:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    yield
+            except (RedisError, OSError) as error:
+                raise StoreError(f"the store failed: {error or type(error).__name__}") from error
+
+
+def _pool(url: str, retry: Retry) -> ConnectionPool:
+    settings = {
+        "protocol": 2,
+        "decode_responses": True,
+        "retry": retry,
+        "health_check_interval": 30,
+        "socket_connect_timeout": 3.0,
+        # redis-py bounds a write by wait_for, which swallows cancellations on Python 3.11, and cuts
+        # blocking reads short; `_turn` bounds the whole command instead.
+        "socket_timeout": None,
+    }
+    pool = ConnectionPool.from_url(url, max_connections=_MAX_CONNECTIONS, **settings)
+    pool.connection_kwargs.update(settings)  # against options in the URL
+    return pool
+
+
+def _raised(reply: Any) -> Any:
+    if isinstance(reply, RedisError):
+        raise StoreError(f"the store refused a command: {reply}") from reply
+    return reply

@@ -1,0 +1,35 @@
+"""Response objects: how they are stored and forgotten."""
+
+from store.store_helpers import append, claim_names, deltas, ending, enqueue
+
+from chatserve.engine.api import RequestId
+from chatserve.store.connection import Store
+
+A = RequestId("a")
+
+
+async def test_unknown_response_is_none(store: Store) -> None:
+    assert await store.responses.get(A) is None
+    assert not await store.responses.delete(A)
+
+
+async def test_delete_takes_the_log_of_an_ended_answer_along(store: Store) -> None:
+    await enqueue(store, "a")
+    await claim_names(store, "w")
+    await append(store, ending("a", 1, 2))
+
+    assert await store.responses.delete(A)
+
+    assert await store.responses.get(A) is None
+    assert await store.log.read(A) == []
+
+
+async def test_delete_in_flight_leaves_the_log_to_its_writer(store: Store) -> None:
+    await enqueue(store, "a")
+    await claim_names(store, "w")
+
+    assert await store.responses.delete(A)
+    await append(store, deltas("a", 1, 2, "more"))
+
+    assert await store.responses.get(A) is None
+    assert [entry.sequence_number for entry in await store.log.read(A)] == [0, 1, 2]

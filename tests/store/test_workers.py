@@ -1,0 +1,107 @@
+"""Heartbeats and model cards."""
+
+from dataclasses import replace
+
+from chatserve.engine.api import EngineStats, ModelCard
+from chatserve.store import keys
+from chatserve.store.connection import Store
+from chatserve.store.workers import WorkerBeat
+
+TTL_MS = 60_000
+
+
+def make_card(name: str = "tiny", *, tokenizer_json: str = '{"model": "grüße"}') -> ModelCard:
+    return ModelCard(
+        name=name,
+        max_model_len=100,
+        max_prompt_tokens=90,
+        vocab_size=256,
+        tokenizer_json=tokenizer_json,
+        chat_template="{{ messages }}",
+        bos_token=None,
+        eos_token="<end>",
+        eos_token_ids=(1, 2),
+        adds_bos=False,
+    )
+
+
+def make_beat(worker_id: str, card_fingerprint: str = "none") -> WorkerBeat:
+    stats = EngineStats(num_pages=10, pages_free=10)
+    return WorkerBeat(worker_id, "tiny", card_fingerprint, "1.0", stats, "http://127.0.0.1:1/m")
+
+
+async def test_card_is_read_as_it_was_published(store: Store) -> None:
+    await store.workers.publish_card(make_card())
+
+    assert await store.workers.card("tiny") == make_card()
+    assert await store.workers.card("other") is None
+
+
+async def test_equal_cards_are_stored_once(store: Store) -> None:
+    first = await store.workers.publish_card(make_card())
+    second = await store.workers.publish_card(make_card())
+
+    assert first == second
+    assert len(await store.commands.call("KEYS", keys.CARD + "*")) == 1
+
+
+async def test_changed_card_replaces_the_one_before(store: Store) -> None:
+    changed = replace(make_card(), max_model_len=200)
+    first = await store.workers.publish_card(make_card())
+
+    second = await store.workers.publish_card(changed)
+
+    assert first != second
+    assert await store.workers.card("tiny") == changed
+
+
+async def test_live_returns_the_last_beat_of_each_worker(store: Store) -> None:
+    later = replace(make_beat("w1"), stats=EngineStats(num_steps=5))
+    await store.workers.heartbeat(make_beat("w2"), TTL_MS)
+    await store.workers.heartbeat(make_beat("w1"), TTL_MS)
+    await store.workers.heartbeat(later, TTL_MS)
+
+    assert await store.workers.live() == [later, make_beat("w2")]
+
+
+async def test_nobody_lives_in_an_empty_store(store: Store) -> None:
+    assert await store.workers.live() == []
+
+
+async def test_worker_whose_beat_has_run_out_is_forgotten(store: Store) -> None:
+    await store.workers.heartbeat(make_beat("w1"), TTL_MS)
+    await store.workers.heartbeat(make_beat("w2"), TTL_MS)
+    await store.commands.call("PEXPIRE", keys.WORKER + "w1", 0)
+
+    live = await store.workers.live()
+
+    assert [beat.worker_id for beat in live] == ["w2"]
+    assert await store.commands.call("SMEMBERS", keys.WORKERS) == ["w2"]
+
+
+async def test_beat_runs_out_by_itself(store: Store) -> None:
+    await store.workers.heartbeat(make_beat("w"), TTL_MS)
+
+    assert 0 < await store.commands.call("PTTL", keys.WORKER + "w") <= TTL_MS
+
+
+async def test_removed_worker_is_gone_at_once(store: Store) -> None:
+    await store.workers.heartbeat(make_beat("w"), TTL_MS)
+
+    await store.workers.remove("w")
+
+    assert await store.workers.live() == []
+
+
+async def test_heartbeat_keeps_the_card_and_tells_when_it_is_lost(store: Store) -> None:
+    fingerprint = await store.workers.publish_card(make_card())
+    await store.commands.call("EXPIRE", keys.CARD + fingerprint, 5)
+
+    kept = await store.workers.heartbeat(make_beat("w", fingerprint), TTL_MS)
+    remaining_s = await store.commands.call("TTL", keys.CARD + fingerprint)
+    await store.commands.call("DEL", keys.CARD + fingerprint)
+    lost = await store.workers.heartbeat(make_beat("w", fingerprint), TTL_MS)
+
+    assert kept
+    assert remaining_s > 5
+    assert not lost
