@@ -1,0 +1,171 @@
+"""One answer on its way into the log: engine outputs in, numbered events out.
+
+Owns an answer's numbering while this worker holds its lease, its timings, and what is not written
+yet. Does no input or output and reads no clock: the caller says what time it is.
+
+Events wait in `pending` until `drain` takes them for one append. A delta that is still waiting
+grows instead of a second one being made, so that a slow store coalesces deltas by itself; once
+drained it has a number and is never touched again.
+"""
+
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+from chatserve.engine.api import (
+    EventKind,
+    FinishReason,
+    GenerationRequest,
+    LogEvent,
+    Outcome,
+    RequestId,
+    RequestOutput,
+    Timings,
+    Usage,
+)
+from chatserve.store.queue import Claim
+from chatserve.store.response_log import Append, FinalAnswer
+
+_OPENING = (EventKind.IN_PROGRESS, EventKind.ITEM_ADDED, EventKind.PART_ADDED)
+_CLOSING = (EventKind.TEXT_DONE, EventKind.PART_DONE, EventKind.ITEM_DONE)
+_FIRST_OPENING_SEQUENCE = 2  # after CREATED and QUEUED, which the gateway wrote
+
+
+@dataclass(slots=True)
+class TokenClock:
+    """When the stages of an answer happened, in seconds of the caller's clock."""
+
+    claimed_s: float
+    queued_ms: float
+    admitted_s: float | None = None
+    first_token_s: float | None = None
+    last_token_s: float | None = None
+    gaps_s: list[float] = field(default_factory=list)
+
+    def count_token(self, now_s: float) -> None:
+        if self.last_token_s is None:
+            self.first_token_s = now_s
+        else:
+            self.gaps_s.append(now_s - self.last_token_s)
+        self.last_token_s = now_s
+
+    def timings(self) -> Timings:
+        if self.admitted_s is None:
+            return Timings()
+        queue_ms = self.queued_ms + 1e3 * (self.admitted_s - self.claimed_s)
+        if self.first_token_s is None or self.last_token_s is None:
+            return Timings(queue_ms=round(queue_ms, 2))
+        prefill_ms = 1e3 * (self.first_token_s - self.admitted_s)
+        decode_s = self.last_token_s - self.first_token_s
+        return Timings(
+            queue_ms=round(queue_ms, 2),
+            prefill_ms=round(prefill_ms, 2),
+            ttft_ms=round(queue_ms + prefill_ms, 2),
+            itl_p50_ms=round(1e3 * median(self.gaps_s), 2) if self.gaps_s else None,
+            tok_s=round(len(self.gaps_s) / decode_s, 2) if decode_s > 0 else None,
+        )
+
+
+class Answer:
+    """The log's view of one request that this worker runs.
+
+    Owns: numbering, text so far, pending events. Used from: the event loop.
+    """
+
+    def __init__(self, claim: Claim, now_s: float):
+        self.claim = claim
+        self.clock = TokenClock(claimed_s=now_s, queued_ms=claim.queued_ms)
+        self.is_finished = False
+        self._next_sequence = claim.next_sequence
+        self._text = claim.logged_text
+        self._token_ids = list(claim.logged_token_ids)
+        self._cached_tokens = 0
+        self._pending: list[LogEvent] = []
+        self._delta_text = ""
+        self._delta_token_ids: list[int] = []
+        self._final: FinalAnswer | None = None
+
+    @property
+    def engine_request(self) -> GenerationRequest:
+        """The request under the id that the engine knows it by.
+
+        A request may be claimed again by the worker that lost it. Each claim is another request to
+        the engine, so that what is still on its way of the old one is not taken for the new one's.
+        """
+        request = self.claim.request
+        engine_id = RequestId(f"{request.request_id}#{self.claim.epoch}")
+        return replace(request, request_id=engine_id)
+
+    def take(self, output: RequestOutput, now_s: float) -> None:
+        """Take in what one step did for the request. Ignored once the answer has ended."""
+        if self.is_finished:
+            return
+        if output.admitted_cached_tokens is not None:
+            self.clock.admitted_s = now_s
+            self._cached_tokens = output.admitted_cached_tokens
+            self._open(1)
+        for token_id in output.token_ids:
+            self.clock.count_token(now_s)
+            self._token_ids.append(token_id)
+            self._delta_token_ids.append(token_id)
+        self._text += output.text
+        self._delta_text += output.text
+        if output.finish_reason is not None:
+            self.finish(output.finish_reason, output.error_message)
+
+    def finish(self, reason: FinishReason, error_message: str | None = None) -> None:
+        """End the answer; what was held back until now is written with the end. Idempotent."""
+        if self.is_finished:
+            return
+        self.is_finished = True
+        self._close_delta()
+        if reason in (FinishReason.STOP, FinishReason.LENGTH):
+            self._open(len(_OPENING))  # an empty answer is an answer: it gets its empty message
+        if self._num_logged_or_pending >= _FIRST_OPENING_SEQUENCE + len(_OPENING):
+            self._pending += [LogEvent(kind) for kind in _CLOSING]
+        prompt = self.claim.request.prompt_token_ids
+        usage = Usage(len(prompt), min(self._cached_tokens, len(prompt)), len(self._token_ids))
+        is_error = reason is FinishReason.ERROR
+        outcome = Outcome(
+            finish_reason=reason,
+            usage=usage,
+            timings=self.clock.timings(),
+            error_code="generation_failed" if is_error else None,
+            error_message=error_message if is_error else None,
+        )
+        self._pending.append(LogEvent(outcome.terminal_kind, outcome=outcome))
+        self._final = FinalAnswer(self._text, tuple(self._token_ids), outcome)
+
+    def drain(self) -> Append | None:
+        """Return what is to be appended next, now numbered, or None if there is nothing."""
+        self._close_delta()
+        if not self._pending:
+            return None
+        events, self._pending = tuple(self._pending), []
+        first_sequence = self._next_sequence
+        self._next_sequence += len(events)
+        return Append(
+            request_id=self.claim.request.request_id,
+            epoch=self.claim.epoch,
+            first_sequence=first_sequence,
+            events=events,
+            final=self._final,
+        )
+
+    @property
+    def _num_logged_or_pending(self) -> int:
+        return self._next_sequence + len(self._pending)
+
+    def _open(self, count: int) -> None:
+        """See to it that the first `count` opening events are in the log or on their way."""
+        done = self._num_logged_or_pending - _FIRST_OPENING_SEQUENCE
+        for kind in _OPENING[max(0, done) : count]:
+            cached = self._cached_tokens if kind is EventKind.IN_PROGRESS else 0
+            self._pending.append(LogEvent(kind, cached_tokens=cached))
+
+    def _close_delta(self) -> None:
+        """Turn waiting text into an event. Ids without text wait for the text they belong to."""
+        if self._delta_text:
+            self._open(len(_OPENING))
+            token_ids = tuple(self._delta_token_ids)
+            self._pending.append(LogEvent(EventKind.DELTA, self._delta_text, token_ids))
+            self._delta_text, self._delta_token_ids = "", []

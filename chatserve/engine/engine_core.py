@@ -1,0 +1,135 @@
+"""The step loop's body: schedule, forward, sample, update, text.
+
+Owns the order of a step and the text of every running request. Knows neither threads nor the store;
+`EngineThread` drives it. What executes a step is a `Runner`: the model on tensors, or integers that
+stand in for it (`fake.py`), so that everything above the tensors runs and is tested without torch.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from chatserve.engine.api import (
+    EngineStats,
+    FinishReason,
+    GenerationRequest,
+    RequestId,
+    RequestOutput,
+)
+from chatserve.engine.request import Request
+from chatserve.engine.request_text import RequestText
+from chatserve.engine.scheduler import Scheduler, SchedulerOutput, TokenResult
+from chatserve.errors import ClientError
+from chatserve.text.tokenizer import Tokenizer
+
+
+class Runner(Protocol):
+    """Whatever can compute a step."""
+
+    def execute(self, output: SchedulerOutput) -> Mapping[RequestId, int | None]:
+        """Run copies and forward pass; return a token for each run that samples.
+
+        None in place of a token says that its logits were not finite.
+        """
+
+
+class EngineCore:
+    """One engine without a thread of its own.
+
+    Owns: scheduler, runner, and the text state of each request. Used from: the engine thread.
+    """
+
+    def __init__(self, scheduler: Scheduler, runner: Runner, tokenizer: Tokenizer):
+        self._scheduler = scheduler
+        self._runner = runner
+        self._tokenizer = tokenizer
+        self._texts: dict[RequestId, RequestText] = {}
+        self._num_steps = 0
+
+    @property
+    def has_work(self) -> bool:
+        return self._scheduler.has_work
+
+    def add(
+        self, generation: GenerationRequest, resumed_token_ids: Sequence[int] = ()
+    ) -> RequestOutput | None:
+        """Queue a request. Returns its only output at once if there is nothing to compute:
+
+        it can never run, or the tokens it resumes from had ended it already.
+        """
+        request = Request.create(generation, resumed_token_ids)
+        text = RequestText(self._tokenizer, request.sampling)
+        for token_id in resumed_token_ids:
+            text.push(token_id, None)
+        if resumed_token_ids:
+            reason = FinishReason.STOP if text.stopped else self._scheduler.natural_end(request)
+            if reason is not None:
+                return RequestOutput(request.request_id, finish_reason=reason)
+        try:
+            self._scheduler.add(request)
+        except ClientError as error:
+            return RequestOutput(
+                request.request_id, finish_reason=FinishReason.ERROR, error_message=error.message
+            )
+        self._texts[request.request_id] = text
+        return None
+
+    def abort(self, request_ids: Iterable[RequestId]) -> None:
+        """End requests without an output; unknown ids are ignored."""
+        request_ids = list(request_ids)
+        self._scheduler.abort(request_ids)
+        for request_id in request_ids:
+            self._texts.pop(request_id, None)
+
+    def step(self) -> list[RequestOutput]:
+        """Run one step; return what it did, one output for each request it did something for."""
+        output = self._scheduler.schedule()
+        sampled = self._runner.execute(output) if output.scheduled else {}
+        results = self._scheduler.update(output, sampled)
+        self._num_steps += 1
+        admitted = {request.request_id: request for request in output.admitted}
+        outputs = [self._to_output(result, admitted) for result in results]
+        outputs += [
+            RequestOutput(request_id, admitted_cached_tokens=request.num_cached_tokens)
+            for request_id, request in admitted.items()
+        ]
+        return outputs
+
+    def _to_output(self, result: TokenResult, admitted: dict[RequestId, Request]) -> RequestOutput:
+        """Turn a sampled token into text; a stop string found in it ends the request here."""
+        request = result.request
+        first = admitted.pop(request.request_id, None)
+        cached = first.num_cached_tokens if first is not None else None
+        if result.token_id is None:
+            self._texts.pop(request.request_id)
+            return RequestOutput(
+                request.request_id,
+                admitted_cached_tokens=cached,
+                finish_reason=FinishReason.ERROR,
+                error_message="the model produced logits that are not finite",
+            )
+        text = self._texts[request.request_id]
+        shown = text.push(result.token_id, result.finish_reason)
+        reason = FinishReason.STOP if text.stopped else result.finish_reason
+        if reason is not None:
+            self._scheduler.finish(request, reason)
+            self._texts.pop(request.request_id)
+        return RequestOutput(
+            request.request_id, (result.token_id,), shown, cached, finish_reason=reason
+        )
+
+    def stats(self) -> EngineStats:
+        """Return a snapshot; call it between two steps."""
+        scheduler, allocator = self._scheduler, self._scheduler.cache.allocator
+        return EngineStats(
+            num_steps=self._num_steps,
+            num_pages=allocator.num_pages,
+            pages_free=allocator.num_free,
+            pages_used=allocator.num_used,
+            pages_cached=allocator.num_cached,
+            pages_shared=allocator.num_shared,
+            requests_running=len(scheduler.running),
+            requests_waiting=len(scheduler.waiting),
+            query_tokens=scheduler.num_query_tokens,
+            hit_tokens=scheduler.num_hit_tokens,
+            preemptions=scheduler.num_preemptions,
+        )

@@ -1,0 +1,257 @@
+"""An engine worker: claims requests from the store, runs them, writes their answers.
+
+Owns the worker's tasks on the event loop. Knows no torch; the engine is a thread that it gives
+requests to and hears from.
+
+    claim       takes requests while there are seats, woken by the bell or by a seat that got free
+    listen      waits for the bell of the model's queue and for cancels in the worker's inbox
+    write       appends what the engine produced (ResponseWriter)
+    beat        renews leases and the sign of life, unless the engine hangs
+    reap        takes requests of workers that fell silent back into the queue
+
+A request is this worker's while its lease lasts. What ends it early: a cancel, a lease that was
+lost (somebody else has it, nothing of ours is accepted any more), or the worker's own stop, which
+hands its requests back to the front of the queue; the reader sees a pause and no seam.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from chatserve import __version__
+from chatserve.engine.api import ModelCard, RequestId
+from chatserve.engine.engine_thread import EngineThread
+from chatserve.engine.response_writer import ResponseWriter
+from chatserve.engine.worker_metrics import WorkerMetrics
+from chatserve.errors import EngineError, StoreError
+from chatserve.store.connection import Store
+from chatserve.store.queue import Cursor
+from chatserve.store.workers import WorkerBeat
+
+logger = logging.getLogger(__name__)
+
+_STORE_RETRY_S = 0.5
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTimes:
+    """How often a worker does what. A lease outlives several beats that fail."""
+
+    lease_ms: int = 8_000
+    beat_s: float = 2.0
+    beat_ttl_ms: int = 7_000
+    reap_s: float = 2.0
+    listen_ms: int = 2_000
+    hang_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """Who a worker is, how many requests it takes at once, where its metrics are."""
+
+    worker_id: str
+    max_claims: int
+    metrics_url: str | None = None
+    times: WorkerTimes = WorkerTimes()
+
+
+class Worker:
+    """Runs requests of one model until it is told to stop.
+
+    Owns: its claims and their tasks. Used from: the event loop.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        engine: EngineThread,
+        card: ModelCard,
+        metrics: WorkerMetrics,
+        options: WorkerOptions,
+    ):
+        self._store = store
+        self._engine = engine
+        self._card = card
+        self._options = options
+        self._worker_id = options.worker_id
+        self._times = options.times
+        self._may_claim = asyncio.Event()
+        self._may_claim.set()
+        self._writer = ResponseWriter(
+            store.log,
+            metrics,
+            engine=engine,
+            on_room=self._may_claim.set,
+        )
+        self._fingerprint = ""
+        self._hang_watch = HangWatch(engine, self._times.hang_s)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set.
+
+        Raises:
+            EngineError: The engine thread died. Its requests stay leased, so that they count as
+                lost: one that kills every engine it meets must not be tried for ever.
+        """
+        loop = asyncio.get_running_loop()
+        died: asyncio.Future[BaseException] = loop.create_future()
+        self._fingerprint = await self._store.workers.publish_card(self._card)
+        self._engine.start(
+            lambda outputs: _call_soon(loop, self._writer.take, outputs),
+            lambda error: _call_soon(loop, died.set_result, error),
+        )
+        await self._beat()
+        tasks = [asyncio.create_task(self._writer.run(), name="write"), *self._store_tasks()]
+        stopped = asyncio.create_task(stop.wait(), name="stop")
+        try:
+            ends: list[asyncio.Future[Any]] = [stopped, died, *tasks]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done():
+                    task.result()  # a task ends by an error only: a bug that must be seen
+        finally:
+            await _cancel([stopped, *tasks])
+            self._engine.stop()
+        if died.done():
+            raise EngineError("the engine thread died, see the log") from died.result()
+        await self._hand_back()
+
+    def _store_tasks(self) -> list[asyncio.Task[None]]:
+        bodies = {
+            "claim": self._claim,
+            "listen": self._listener(),
+            "beat": _every(self._times.beat_s, self._beat),
+            "reap": _every(self._times.reap_s, self._reap),
+        }
+        return [asyncio.create_task(_persist(body), name=name) for name, body in bodies.items()]
+
+    async def _claim(self) -> None:
+        """Wait for a reason to claim, then claim what can start soon, and no more."""
+        await self._may_claim.wait()
+        self._may_claim.clear()
+        try:
+            seats = self._options.max_claims - len(self._writer.open_request_ids)
+            if seats <= 0:
+                return
+            claims = await self._store.queue.claim(
+                self._worker_id, self._card.name, seats, self._times.lease_ms
+            )
+        except StoreError:
+            self._may_claim.set()
+            raise
+        for claim in claims:
+            self._writer.open(claim)
+        if len(claims) == seats:
+            self._may_claim.set()
+
+    def _listener(self) -> Callable[[], Awaitable[None]]:
+        cursor = Cursor()
+
+        async def listen() -> None:
+            nonlocal cursor
+            wakeup = await self._store.queue.wait_for_work(
+                self._worker_id, self._card.name, cursor, self._times.listen_ms
+            )
+            cursor = wakeup.cursor
+            if wakeup.cancelled:
+                self._writer.cancel(wakeup.cancelled)
+            # Without news it claims all the same: a bell may be lost with its connection.
+            self._may_claim.set()
+
+        return listen
+
+    async def _beat(self) -> None:
+        """Renew leases and the sign of life. A hung engine falls silent, and others take over."""
+        if self._hang_watch.is_hanging():
+            logger.error("the engine has made no step for %g s, falling silent", self._times.hang_s)
+            return
+        lost = await self._store.queue.extend_leases(
+            self._worker_id, self._writer.open_request_ids, self._times.lease_ms
+        )
+        self._give_up(lost)
+        beat = WorkerBeat(
+            worker_id=self._worker_id,
+            model=self._card.name,
+            card_fingerprint=self._fingerprint,
+            version=__version__,
+            stats=self._engine.stats(),
+            metrics_url=self._options.metrics_url,
+        )
+        if not await self._store.workers.heartbeat(beat, self._times.beat_ttl_ms):
+            self._fingerprint = await self._store.workers.publish_card(self._card)
+
+    def _give_up(self, lost: Sequence[RequestId]) -> None:
+        """Forget requests that are not ours any more. One that has just ended is not lost."""
+        lost = [request_id for request_id in lost if request_id in self._writer.open_request_ids]
+        if lost:
+            self._writer.drop(lost)
+            self._may_claim.set()
+
+    async def _reap(self) -> None:
+        reaped = await self._store.queue.reap()
+        if reaped:
+            logger.warning("took back %d requests from a worker that fell silent", len(reaped))
+
+    async def _hand_back(self) -> None:
+        """Write what is done, give the rest back, and say goodbye."""
+        await self._writer.flush()
+        open_request_ids = self._writer.open_request_ids
+        if open_request_ids:
+            logger.info("handing %d requests back to the queue", len(open_request_ids))
+            await self._store.queue.release(self._worker_id, open_request_ids)
+        await self._store.workers.remove(self._worker_id)
+
+
+class HangWatch:
+    """Notices an engine that has work and makes no steps.
+
+    Owns: the last step seen and when. Used from: the event loop.
+    """
+
+    def __init__(self, engine: EngineThread, hang_s: float):
+        self._engine = engine
+        self._hang_s = hang_s
+        self._num_steps = -1
+        self._since_s = 0.0
+
+    def is_hanging(self) -> bool:
+        now_s, stats = asyncio.get_running_loop().time(), self._engine.stats()
+        is_busy = stats.requests_running + stats.requests_waiting > 0
+        if not is_busy or stats.num_steps != self._num_steps:
+            self._num_steps, self._since_s = stats.num_steps, now_s
+        return now_s - self._since_s > self._hang_s
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[T], object], value: T) -> None:
+    """Call back on the loop from the engine thread; a loop that has closed needs no news."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(callback, value)
+
+
+def _every(seconds: float, body: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+    async def wait_and_do() -> None:
+        await asyncio.sleep(seconds)
+        await body()
+
+    return wait_and_do
+
+
+async def _persist(body: Callable[[], Awaitable[None]]) -> None:
+    """Repeat `body`, also while the store is away."""
+    while True:
+        try:
+            await body()
+        except StoreError as error:
+            logger.warning("the store is away: %s", error)
+            await asyncio.sleep(_STORE_RETRY_S)
+
+
+async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,171 @@
+"""From engine outputs to the numbered events of an answer."""
+
+from chatserve.engine.answer import Answer
+from chatserve.engine.api import (
+    EventKind,
+    FinishReason,
+    GenerationRequest,
+    RequestId,
+    RequestOutput,
+    SamplingParams,
+)
+from chatserve.store.queue import Claim
+from chatserve.store.response_log import Append
+
+ID = RequestId("resp_1")
+OPENING = [EventKind.IN_PROGRESS, EventKind.ITEM_ADDED, EventKind.PART_ADDED]
+CLOSING = [EventKind.TEXT_DONE, EventKind.PART_DONE, EventKind.ITEM_DONE]
+
+
+def make_answer(
+    *, next_sequence: int = 2, text: str = "", token_ids: tuple[int, ...] = ()
+) -> Answer:
+    request = GenerationRequest(ID, "m", (1, 2, 3), SamplingParams(max_tokens=9, seed=0))
+    claim = Claim(request, 1, next_sequence, token_ids, text, queued_ms=5)
+    return Answer(claim, now_s=0.0)
+
+
+def token(token_id: int, text: str, **fields: object) -> RequestOutput:
+    return RequestOutput(ID, (token_id,), text, **fields)  # type: ignore[arg-type]
+
+
+def kinds(append: Append | None) -> list[EventKind]:
+    assert append is not None
+    return [event.kind for event in append.events]
+
+
+def test_admission_is_told_before_the_first_token() -> None:
+    answer = make_answer()
+
+    answer.take(RequestOutput(ID, admitted_cached_tokens=2), 0.1)
+
+    append = answer.drain()
+    assert append is not None
+    assert kinds(append) == [EventKind.IN_PROGRESS]
+    assert append.first_sequence == 2
+    assert append.events[0].cached_tokens == 2
+
+
+def test_the_first_text_opens_the_item_and_numbers_follow_on() -> None:
+    answer = make_answer()
+    answer.take(RequestOutput(ID, admitted_cached_tokens=0), 0.1)
+    answer.drain()
+
+    answer.take(token(7, "Hi"), 0.2)
+    first = answer.drain()
+    answer.take(token(8, " you"), 0.3)
+    second = answer.drain()
+
+    assert first is not None
+    assert second is not None
+    assert kinds(first) == [EventKind.ITEM_ADDED, EventKind.PART_ADDED, EventKind.DELTA]
+    assert second.first_sequence == first.first_sequence + 3 == 6
+
+
+def test_deltas_that_wait_grow_together_and_never_after_they_have_a_number() -> None:
+    answer = make_answer()
+    answer.take(token(7, "a", admitted_cached_tokens=0), 0.1)
+    answer.take(token(8, "b"), 0.2)
+
+    append = answer.drain()
+
+    assert append is not None
+    assert (append.events[-1].text, append.events[-1].token_ids) == ("ab", (7, 8))
+    assert answer.drain() is None
+
+
+def test_ids_without_text_wait_for_their_text() -> None:
+    answer = make_answer()
+    answer.take(token(7, "", admitted_cached_tokens=0), 0.1)
+    assert kinds(answer.drain()) == [EventKind.IN_PROGRESS]
+
+    answer.take(token(8, "é"), 0.2)
+
+    append = answer.drain()
+    assert append is not None
+    assert append.events[-1].token_ids == (7, 8)
+
+
+def test_the_end_closes_the_item_and_carries_usage_and_timings() -> None:
+    answer = make_answer()
+    answer.take(token(7, "a", admitted_cached_tokens=2), 0.010)
+    answer.take(token(8, "b"), 0.030)
+    answer.take(token(9, "", finish_reason=FinishReason.STOP), 0.050)
+
+    append = answer.drain()
+
+    assert append is not None
+    assert append.final is not None
+    assert kinds(append) == [*OPENING, EventKind.DELTA, *CLOSING, EventKind.COMPLETED]
+    usage, timings = append.final.outcome.usage, append.final.outcome.timings
+    assert (usage.input_tokens, usage.cached_tokens, usage.output_tokens) == (3, 2, 3)
+    assert (append.final.text, append.final.token_ids) == ("ab", (7, 8, 9))
+    assert (timings.queue_ms, timings.ttft_ms, timings.itl_p50_ms) == (15.0, 15.0, 20.0)
+
+
+def test_an_empty_answer_still_gets_its_empty_message() -> None:
+    answer = make_answer()
+
+    answer.take(token(2, "", admitted_cached_tokens=0, finish_reason=FinishReason.STOP), 0.1)
+
+    assert kinds(answer.drain()) == [*OPENING, *CLOSING, EventKind.COMPLETED]
+
+
+def test_a_cancel_before_the_first_token_goes_straight_to_the_end() -> None:
+    answer = make_answer()
+
+    answer.finish(FinishReason.ABORT)
+    answer.take(token(7, "late"), 0.1)
+
+    append = answer.drain()
+    assert kinds(append) == [EventKind.INCOMPLETE]
+    assert append is not None
+    assert append.final is not None
+    assert append.final.text == ""
+
+
+def test_a_cancel_in_the_middle_keeps_what_was_said() -> None:
+    answer = make_answer()
+    answer.take(token(7, "Hi", admitted_cached_tokens=0), 0.1)
+
+    answer.finish(FinishReason.ABORT)
+
+    append = answer.drain()
+    assert append is not None
+    assert append.final is not None
+    assert kinds(append)[-4:] == [*CLOSING, EventKind.INCOMPLETE]
+    assert append.final.text == "Hi"
+
+
+def test_a_take_over_goes_on_where_the_log_ends() -> None:
+    answer = make_answer(next_sequence=6, text="Hi", token_ids=(7,))
+
+    answer.take(token(8, " you", admitted_cached_tokens=3), 0.1)
+    answer.take(token(2, "", finish_reason=FinishReason.STOP), 0.2)
+
+    append = answer.drain()
+    assert append is not None
+    assert append.final is not None
+    assert kinds(append) == [EventKind.DELTA, *CLOSING, EventKind.COMPLETED]
+    assert append.first_sequence == 6
+    assert (append.final.text, append.final.token_ids) == ("Hi you", (7, 8, 2))
+
+
+def test_a_take_over_in_the_middle_of_the_opening_completes_it() -> None:
+    answer = make_answer(next_sequence=3)
+
+    answer.take(token(8, "x", admitted_cached_tokens=0), 0.1)
+
+    assert kinds(answer.drain()) == [EventKind.ITEM_ADDED, EventKind.PART_ADDED, EventKind.DELTA]
+
+
+def test_an_error_says_what_happened() -> None:
+    answer = make_answer()
+
+    answer.take(RequestOutput(ID, finish_reason=FinishReason.ERROR, error_message="why"), 0.1)
+
+    append = answer.drain()
+    assert append is not None
+    assert append.final is not None
+    assert kinds(append) == [EventKind.FAILED]
+    assert append.final.outcome.error_message == "why"
