@@ -1,0 +1,81 @@
+# The interface of the repository: people and CI call these targets and nothing else.
+# What takes long leaves a stamp behind and is done again only when its lock file has changed.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PAGE := chatserve/gateway/static/index.html
+WEB_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check fmt bench lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(VENV)/.project $(PAGE) ## Install pinned packages into .venv and build the page
+
+run: install ## Start everything and print the address; ARGS="--port 9000" adds flags
+	@$(BIN)/chatserve serve $(ARGS)
+
+test: install $(VENV)/.dev ## Run all tests
+	$(BIN)/chatserve models fetch
+	scripts/npm test
+	$(BIN)/pytest -q
+
+check: install $(VENV)/.dev ## Lint, types, import rules, spelling
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+	scripts/npm run check
+
+fmt: install $(VENV)/.dev ## Format the code and refresh the README's table of settings
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/python scripts/settings_table.py README.md
+
+bench: install ## Measure what prefix sharing is worth
+	$(BIN)/python -m benchmarks.prefix_sharing
+
+lock: ## Resolve the newest versions that pyproject.toml and the .in files allow
+	rm -rf build/lock
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet -r requirements.in
+	$(PYTHON) scripts/lock.py build/lock/bin/python requirements.in requirements.lock
+	build/lock/bin/python -m pip install --quiet -c requirements.lock -r requirements-dev.in
+	$(PYTHON) scripts/lock.py build/lock/bin/python requirements-dev.in requirements-dev.lock \
+		requirements.lock
+
+clean: ## Remove what the other targets made, but no model and no conversation
+	rm -rf $(VENV) build dist web/node_modules chatserve/gateway/static
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit("chatserve needs Python 3.11 or newer; set PYTHON=" \
+		if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/.packages: requirements.lock $(VENV)/.created
+	@echo "installing the pinned packages, about a minute"
+	$(PIP) -r requirements.lock
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock $(VENV)/.packages
+	$(PIP) -r requirements-dev.lock
+	@touch $@
+
+$(VENV)/.project: pyproject.toml $(VENV)/.packages
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+web/node_modules/.installed: web/package-lock.json $(VENV)/.packages
+	scripts/npm ci
+	@touch $@
+
+$(PAGE): web/node_modules/.installed $(WEB_SOURCES)
+	scripts/npm run build
+	@touch $@

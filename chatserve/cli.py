@@ -1,0 +1,97 @@
+"""The `chatserve` command: serve, gateway, engine, models, version.
+
+Owns the exit codes, and the one line that a wrong setting or a broken model ends with. Knows what
+each command starts, and nothing of how it works.
+
+Imports are inside the functions on purpose. Each role is its own process and loads only what it
+needs: the gateway never loads torch, the engine never loads Starlette, and `--help` loads neither
+and answers at once. This is the only place where all roles meet.
+"""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from typing import assert_never
+
+from chatserve import __version__
+from chatserve.command_line import Config, ModelsConfig, VersionConfig, load_config
+from chatserve.config import EngineConfig, GatewayConfig, ServeConfig, process_environ
+from chatserve.errors import ChatServeError, ConfigError, ModelError
+from chatserve.log import configure_logging
+from chatserve.supervisor.supervisor import EXIT_BAD_SETTING, EXIT_INTERRUPTED
+
+EXIT_FAILURE = 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code of the process."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return _run(load_config(sys.argv[1:] if argv is None else argv, process_environ()))
+    except (ConfigError, ModelError) as error:
+        return _complain(error, EXIT_BAD_SETTING)
+    except ChatServeError as error:
+        return _complain(error, EXIT_FAILURE)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+def _complain(error: ChatServeError, code: int) -> int:
+    print(f"chatserve: {error}", file=sys.stderr)
+    return code
+
+
+def _run(config: Config) -> int:
+    match config:
+        case ServeConfig():
+            return _serve(config)
+        case GatewayConfig():
+            return _gateway(config)
+        case EngineConfig():
+            return _engine(config)
+        case ModelsConfig():
+            return _models(config)
+        case VersionConfig():
+            print(f"chatserve {__version__}")
+            return 0
+        case _:
+            assert_never(config)
+
+
+def _serve(config: ServeConfig) -> int:
+    from chatserve.supervisor.serve import serve
+
+    configure_logging(config.gateway.log_level, "serve")
+    return serve(config, say=lambda line: print(line, flush=True))
+
+
+def _gateway(config: GatewayConfig) -> int:
+    from chatserve.gateway.server import run_gateway
+
+    configure_logging(config.log_level, "gateway")
+    asyncio.run(run_gateway(config))
+    return 0
+
+
+def _engine(config: EngineConfig) -> int:
+    from chatserve.engine.launch import run_worker
+
+    configure_logging(config.log_level, "engine")
+    asyncio.run(run_worker(config))
+    return 0
+
+
+def _models(config: ModelsConfig) -> int:
+    from chatserve.model.catalog import CATALOG
+    from chatserve.model_fetch import fetch_if_missing
+
+    if config.action == "fetch":
+        path = fetch_if_missing(config.model, config.data_dir, sys.stderr)
+        print(f"{config.model} is in {path}")
+        return 0
+    for entry in CATALOG.values():
+        is_here = entry.path_in(config.data_dir).exists()
+        print(f"{entry.alias}  {'fetched' if is_here else 'not fetched'}  {entry.license}")
+        print(f"    {entry.description}")
+    return 0

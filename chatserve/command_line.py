@@ -1,0 +1,111 @@
+"""From the command line and the environment to the config of one command.
+
+Owns the list of commands and which settings each takes. Knows no values: those are parsed and
+checked by the settings themselves.
+"""
+
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from chatserve import setting_kinds as kinds
+from chatserve.config import (
+    DATA_DIR,
+    DEFAULT_MODEL,
+    EngineConfig,
+    GatewayConfig,
+    ServeConfig,
+    default_data_dir,
+)
+from chatserve.errors import ConfigError
+from chatserve.settings import add_arguments, check_settings, find_values, setting
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsConfig:
+    """What `chatserve models` was asked to do.
+
+    Used from: the command line.
+    """
+
+    action: str = setting(
+        "action",
+        "list what can be served, or fetch one ahead of time",
+        kinds.choice("list", "fetch", metavar="ACTION"),
+        default="list",
+    )
+    model: str = setting("name", "model to fetch", kinds.model(), default=DEFAULT_MODEL)
+    data_dir: Path = field(default_factory=default_data_dir, metadata=DATA_DIR)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionConfig:
+    """`chatserve version` has no settings."""
+
+
+Config = ServeConfig | GatewayConfig | EngineConfig | ModelsConfig | VersionConfig
+
+_COMMANDS: dict[str, tuple[str, tuple[type, ...]]] = {
+    "serve": ("start store, engine and gateway on this machine", (EngineConfig, GatewayConfig)),
+    "gateway": ("start one gateway on a store", (GatewayConfig,)),
+    "engine": ("start one engine worker on a store", (EngineConfig,)),
+    "models": ("list the models, or fetch one", (ModelsConfig,)),
+    "version": ("print the version", (VersionConfig,)),
+}
+
+
+def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
+    """Build the config of the command that `argv` names.
+
+    Raises:
+        ConfigError: In one line, what is wrong and what would be right.
+    """
+    arguments = vars(_parser().parse_args(argv))
+    match arguments.pop("command"):
+        case "serve":
+            return _serve_config(arguments, environ)
+        case "gateway":
+            return GatewayConfig(**find_values(GatewayConfig, arguments, environ))
+        case "engine":
+            return EngineConfig(**find_values(EngineConfig, arguments, environ))
+        case "models":
+            return ModelsConfig(**find_values(ModelsConfig, arguments, environ))
+        case _:
+            return VersionConfig()
+
+
+def _serve_config(arguments: Mapping[str, str], environ: Mapping[str, str]) -> ServeConfig:
+    engine = find_values(EngineConfig, arguments, environ)
+    gateway = find_values(GatewayConfig, arguments, environ)
+    gateway.setdefault("merge_worker_metrics", True)
+    return ServeConfig(
+        engine=EngineConfig(**engine),
+        gateway=GatewayConfig(**gateway),
+        uses_bundled_store="redis_url" not in engine,
+    )
+
+
+class _Parser(ArgumentParser):
+    """An ArgumentParser whose complaints are ConfigErrors, so that each is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message} (see {self.prog} --help)")
+
+
+def _parser() -> ArgumentParser:
+    parser = _Parser(prog="chatserve", description="Streaming chat over one language model.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, (summary, config_types) in _COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=summary,
+            description=f"{summary.capitalize()}. A flag beats its variable.",
+            allow_abbrev=False,
+        )
+        add_arguments(command, *config_types)
+    return parser

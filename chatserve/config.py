@@ -1,0 +1,248 @@
+"""The settings of each role, declared once.
+
+Owns the config records and the rules about their values: what a setting is called, what it may
+be, which two exclude each other. Standard library only, since every module may import it. The
+mechanism behind flags and variables stands in `settings.py`, the kinds of values in
+`setting_kinds.py`, the command line in `command_line.py`.
+
+A record is complete and valid once it exists: `__post_init__` raises ConfigError otherwise. What
+depends on the machine (how many pages fit, which dtype `auto` means) is computed by its owner and
+never written back here. This is the only module of the package that reads the environment.
+"""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chatserve import setting_kinds as kinds
+from chatserve.errors import ConfigError
+from chatserve.settings import Setting, check_settings, setting
+
+DEFAULT_MODEL = "smollm2-135m-instruct"
+DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
+
+DATA_DIR = {
+    "setting": Setting(
+        "--data-dir",
+        "folder for models, converted weights and the bundled store's data",
+        kinds.folder(),
+        default_text="`chatserve` in the user's data folder (XDG)",
+    )
+}
+
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_WILDCARD_HOSTS = ("0.0.0.0", "::")
+_MAX_BYTES = 2**50
+_DAY_S = 86400
+
+
+def process_environ() -> dict[str, str]:
+    """Return a copy of the environment that this process was started with."""
+    return dict(os.environ)
+
+
+def default_data_dir() -> Path:
+    """Return `chatserve` in the user's data folder, as the XDG base directory rules name it."""
+    base = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".local" / "share") / "chatserve"
+
+
+def _redis_url() -> Any:
+    return setting(
+        "--redis-url",
+        "store to use; `serve` starts a bundled server when none is named",
+        kinds.store_url(),
+        default=DEFAULT_REDIS_URL,
+        default_text=f"{DEFAULT_REDIS_URL}, serve: its own",
+    )
+
+
+def _log_level() -> Any:
+    return setting(
+        "--log-level",
+        "least serious messages to print: debug, info, warning or error",
+        kinds.choice("debug", "info", "warning", "error", metavar="LEVEL"),
+        default="info",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """The settings of one engine worker.
+
+    Used from: the supervisor, the worker's event loop and whoever loads the model for it.
+    """
+
+    model: str = setting(
+        "--model",
+        "model to serve: a name from `chatserve models`, a folder, or a .gguf file",
+        kinds.model(),
+        default=DEFAULT_MODEL,
+    )
+    data_dir: Path = field(default_factory=default_data_dir, metadata=DATA_DIR)
+    redis_url: str = _redis_url()
+    device: str = setting(
+        "--device",
+        "where to compute: cpu or cuda",
+        kinds.choice("cpu", "cuda", metavar="DEVICE"),
+        default="cpu",
+    )
+    dtype: str = setting(
+        "--dtype",
+        "number format of weights and KV: auto, float32, bfloat16 or float16",
+        kinds.choice("auto", "float32", "bfloat16", "float16", metavar="DTYPE"),
+        default="auto",
+    )
+    page_size: int = setting(
+        "--page-size", "tokens per KV page, a power of two", kinds.power_of_two(256), default=16
+    )
+    num_pages: int | None = setting(
+        "--num-pages",
+        "KV pages in the pool; excludes --kv-memory",
+        kinds.number(2, 2**30),
+        default=None,
+        default_text="what the KV memory holds",
+    )
+    kv_memory_bytes: int | None = setting(
+        "--kv-memory",
+        "memory of the KV pool, such as 512MiB or 2GB; excludes --num-pages",
+        kinds.size(1, _MAX_BYTES),
+        default=None,
+        default_text="from the machine's memory",
+    )
+    max_num_seqs: int = setting(
+        "--max-num-seqs", "requests that may run at once", kinds.number(1, 4096), default=16
+    )
+    max_num_batched_tokens: int = setting(
+        "--max-num-batched-tokens",
+        "token budget of one step, decodes and prefill chunks together",
+        kinds.number(1, 2**20),
+        default=512,
+    )
+    max_model_len: int | None = setting(
+        "--max-model-len",
+        "longest prompt plus answer, in tokens",
+        kinds.number(2, 2**24),
+        default=None,
+        default_text="the model's own limit",
+    )
+    prefix_cache: bool = setting(
+        "--no-prefix-cache",
+        "compute every prompt from scratch instead of reusing shared prefixes",
+        kinds.switch(value=False),
+        default=True,
+    )
+    metrics_host: str = setting(
+        "--metrics-host",
+        "address of the worker's own /metrics",
+        kinds.text("HOST"),
+        default="127.0.0.1",
+    )
+    metrics_port: int = setting(
+        "--metrics-port",
+        "port of the worker's own /metrics; 0 takes a free one",
+        kinds.number(0, 65535, "PORT"),
+        default=0,
+    )
+    num_threads: int | None = setting(
+        "--num-threads",
+        "CPU threads for the model's arithmetic",
+        kinds.number(1, 1024),
+        default=None,
+        default_text="one per core",
+    )
+    log_level: str = _log_level()
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if self.num_pages is not None and self.kv_memory_bytes is not None:
+            raise ConfigError("--num-pages and --kv-memory both size the KV pool: give one of them")
+        if self.max_num_batched_tokens < self.max_num_seqs:
+            raise ConfigError(
+                f"--max-num-batched-tokens {self.max_num_batched_tokens} is less than "
+                f"--max-num-seqs {self.max_num_seqs}: a step could not decode every request"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayConfig:
+    """The settings of one gateway process.
+
+    Used from: the supervisor and the gateway's event loop.
+    """
+
+    host: str = setting("--host", "address to listen on", kinds.text("HOST"), default="127.0.0.1")
+    port: int = setting("--port", "port to listen on", kinds.number(1, 65535, "PORT"), default=8000)
+    redis_url: str = _redis_url()
+    disconnect_grace_s: float = setting(
+        "--disconnect-grace",
+        "seconds that a stored answer outside a session outlives its last reader",
+        kinds.seconds(0, _DAY_S),
+        default=5.0,
+    )
+    max_queue: int = setting(
+        "--max-queue",
+        "requests that may wait for an engine before new ones are refused",
+        kinds.number(1, 10**6),
+        default=128,
+    )
+    allowed_hosts: tuple[str, ...] = setting(
+        "--allowed-hosts",
+        "further Host names to answer to, separated by commas",
+        kinds.names("NAMES", r"[^\s/:]+|\[[0-9a-fA-F:.]+\]", "names without port or path"),
+        default=(),
+    )
+    allowed_origins: tuple[str, ...] = setting(
+        "--allowed-origins",
+        "origins of other sites whose pages may connect, separated by commas",
+        kinds.names("ORIGINS", r"https?://[^/\s]+", "origins such as https://chat.example.org"),
+        default=(),
+    )
+    merge_worker_metrics: bool = setting(
+        "--merge-worker-metrics",
+        "add the workers' metrics to /metrics, as `serve` does",
+        kinds.switch(value=True),
+        default=False,
+    )
+    max_message_bytes: int = setting(
+        "--max-message-size",
+        "largest request body or WebSocket message, such as 1MiB",
+        kinds.size(1024, 2**30),
+        default=2**20,
+        default_text="1MiB",
+    )
+    response_ttl_s: int = setting(
+        "--response-ttl",
+        "seconds that a stored response can be fetched after its end",
+        kinds.number(1, 3650 * _DAY_S, "SECONDS"),
+        default=30 * _DAY_S,
+        default_text="2592000 (30 days)",
+    )
+    log_level: str = _log_level()
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """Every Host name to answer to, without port: loopback, the bind address, the allowed."""
+        own = () if self.host in _WILDCARD_HOSTS else (bracketed(self.host),)
+        return tuple(dict.fromkeys((*_LOOPBACK_NAMES, *own, *self.allowed_hosts)))
+
+
+@dataclass(frozen=True, slots=True)
+class ServeConfig:
+    """The settings of the supervisor: those of its children, and whose store they use.
+
+    Used from: the supervisor.
+    """
+
+    engine: EngineConfig
+    gateway: GatewayConfig
+    uses_bundled_store: bool
+
+
+def bracketed(host: str) -> str:
+    """Return a host as it stands in a URL: IPv6 addresses in brackets."""
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host

@@ -1,0 +1,114 @@
+"""`chatserve serve`: the whole service on one machine, from nothing.
+
+Owns the way from a config to running services: one lock per data folder, a free port, the model
+on the disk, then store, engine and gateway under the supervisor. Each obstacle is one line. Knows
+how the processes are started, not what they do.
+"""
+
+import asyncio
+import logging
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+from chatserve.config import (
+    EngineConfig,
+    GatewayConfig,
+    ServeConfig,
+    bracketed,
+    process_environ,
+)
+from chatserve.errors import ConfigError
+from chatserve.model_fetch import fetch_if_missing
+from chatserve.settings import to_environ
+from chatserve.supervisor.child_process import ChildProcess
+from chatserve.supervisor.data_folder import lock_folder
+from chatserve.supervisor.lifeline import Lifeline
+from chatserve.supervisor.store_service import StoreService
+from chatserve.supervisor.supervisor import Service, Supervisor
+
+logger = logging.getLogger(__name__)
+
+_STOP_DEADLINE_S = 10.0
+_PROBE_TIMEOUT_S = 5.0
+_LOCAL_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+def serve(config: ServeConfig, say: Callable[[str], None]) -> int:
+    """Serve until told to stop, and return the exit code; `say` prints a line for the person."""
+    with lock_folder(config.engine.data_dir) as lock:
+        check_port_is_free(config.gateway.host, config.gateway.port)
+        fetch_if_missing(config.engine.model, config.engine.data_dir, sys.stderr)
+        with Lifeline(keep_open=lock) as lifeline:
+            logger.debug("started the guardian, process %d", lifeline.pid)
+            return asyncio.run(_supervise(config, lifeline, say))
+
+
+def check_port_is_free(host: str, port: int) -> None:
+    """Raise ConfigError if the gateway could not listen there."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on {bracketed(host)}:{port} ({error.strerror}); "
+            "choose another --port or --host"
+        ) from error
+
+
+async def answers_ready(host: str, port: int) -> bool:
+    """Return whether a gateway there says that it is ready."""
+    request = f"GET /ready HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n"
+    try:
+        async with asyncio.timeout(_PROBE_TIMEOUT_S):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                writer.write(request.encode())
+                return b" 200 " in await reader.readline()
+            finally:
+                writer.close()
+    except OSError:  # nobody listens yet, or TimeoutError
+        return False
+
+
+async def _supervise(config: ServeConfig, lifeline: Lifeline, say: Callable[[str], None]) -> int:
+    host = _LOCAL_ADDRESS.get(config.gateway.host, config.gateway.host)
+    port = config.gateway.port
+    supervisor = Supervisor(
+        _services(config, lifeline),
+        is_ready=lambda: answers_ready(host, port),
+        on_ready=lambda: say(_welcome(f"http://{bracketed(host)}:{port}")),
+    )
+    return await supervisor.run()
+
+
+def _services(config: ServeConfig, lifeline: Lifeline) -> list[Service]:
+    """Return what is to run, in the order of starting: each needs those before it."""
+    services: list[Service] = []
+    engine, gateway = config.engine, config.gateway
+    if config.uses_bundled_store:
+        store = StoreService(engine.data_dir / "store", lifeline)
+        services.append(store)
+        engine = replace(engine, redis_url=store.url)
+        gateway = replace(gateway, redis_url=store.url)
+    return [*services, _role("engine", engine, lifeline), _role("gateway", gateway, lifeline)]
+
+
+def _role(name: str, config: EngineConfig | GatewayConfig, lifeline: Lifeline) -> ChildProcess:
+    return ChildProcess(
+        name,
+        [sys.executable, "-m", "chatserve", name],
+        {**process_environ(), **to_environ(config)},
+        lifeline=lifeline,
+        stop_deadline_s=_STOP_DEADLINE_S,
+    )
+
+
+def _welcome(url: str) -> str:
+    line = f"  chatserve is ready:  {url}  (Ctrl-C stops it)  "
+    return "\n".join(("", "-" * len(line), line, "-" * len(line), ""))
