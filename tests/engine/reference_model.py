@@ -42,7 +42,7 @@ def load_reference(path: Path) -> LlamaForCausalLM:
         num_key_value_heads=heads["attn_k"],
         max_position_embeddings=int(number("context_length")),
         rms_norm_eps=number("attention.layer_norm_rms_epsilon"),
-        rope_theta=number("rope.freq_base"),
+        rope_parameters={"rope_type": "default", "rope_theta": number("rope.freq_base")},
         vocab_size=int(number("vocab_size")),
         tie_word_embeddings=True,
     )
@@ -50,7 +50,8 @@ def load_reference(path: Path) -> LlamaForCausalLM:
     state = dict(_hugging_face_tensors(reader, heads))
     state["lm_head.weight"] = state["model.embed_tokens.weight"]
     model.load_state_dict(state)
-    return model.eval()
+    model.train(False)
+    return model
 
 
 def _hugging_face_tensors(reader: GGUFReader, heads: dict[str, int]) -> list[tuple[str, Tensor]]:

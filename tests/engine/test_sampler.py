@@ -1,6 +1,7 @@
 """The sampler: greedy, truncation, seeds, and rows that do not disturb each other."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -11,9 +12,9 @@ from chatserve.engine.sampler import SamplingRow, sample, uniform_at
 VOCAB = 50
 
 
-def row(position: int = 0, *, banned: tuple[int, ...] = (), **params: float) -> SamplingRow:
+def row(position: int = 0, *, banned: tuple[int, ...] = (), **params: Any) -> SamplingRow:
     fields = {"max_tokens": 9, "seed": 1, **params}
-    return SamplingRow(SamplingParams(**fields), position, banned)  # type: ignore[arg-type]
+    return SamplingRow(SamplingParams(**fields), position, banned)
 
 
 def make_logits(num_rows: int = 1, seed: int = 0) -> torch.Tensor:
@@ -21,7 +22,7 @@ def make_logits(num_rows: int = 1, seed: int = 0) -> torch.Tensor:
     return torch.randn(num_rows, VOCAB, generator=generator)
 
 
-def draws(logits: torch.Tensor, count: int, **params: float) -> list[int | None]:
+def draws(logits: torch.Tensor, count: int, **params: Any) -> list[int | None]:
     rows = [row(position, **params) for position in range(count)]
     return sample(logits.repeat(count, 1), rows)
 

@@ -1,0 +1,130 @@
+"""GGUF files: the same weights as the Hugging Face folder, and clear refusals."""
+
+from pathlib import Path
+
+import gguf
+import pytest
+import torch
+from engine.model_helpers import hf_configs, load, make_hf_model, write_gguf, write_hf_folder
+
+from chatserve.errors import ModelError
+from chatserve.model.gguf import is_gguf, open_gguf
+
+CONFIGS = hf_configs()
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_gguf_file_loads_the_very_weights_of_the_folder(name: str, tmp_path: Path) -> None:
+    model = make_hf_model(CONFIGS[name])
+    from_folder = load(write_hf_folder(model, tmp_path / "folder"), tmp_path / "cache")
+
+    from_file = load(write_gguf(model, tmp_path / "file.gguf"), tmp_path / "cache")
+
+    expected = from_folder.decoder.state_dict()
+    received = from_file.decoder.state_dict()
+    assert received.keys() == expected.keys()
+    assert all(torch.equal(received[key], expected[key]) for key in expected)
+
+
+@pytest.mark.parametrize("name", ["plain", "tied", "attention-bias", "qwen2"])
+def test_a_gguf_file_gives_the_configuration_of_the_folder(name: str, tmp_path: Path) -> None:
+    model = make_hf_model(CONFIGS[name])
+    from_folder = load(write_hf_folder(model, tmp_path / "folder"), tmp_path / "cache").config
+
+    from_file = open_gguf(write_gguf(model, tmp_path / "file.gguf")).config
+
+    # GGUF stores this one in float32
+    assert from_file.rms_norm_eps == pytest.approx(from_folder.rms_norm_eps)
+    assert {**from_file.to_dict(), "rms_norm_eps": 0} == {
+        **from_folder.to_dict(),
+        "rms_norm_eps": 0,
+    }
+
+
+@pytest.mark.parametrize("kind", ["Q4_0", "Q4_1", "Q8_0", "F16", "BF16"])
+def test_quantised_matrices_are_dequantised(kind: str, tmp_path: Path) -> None:
+    quantise = gguf.GGMLQuantizationType[kind]
+    model = make_hf_model(CONFIGS["qwen2"])
+    file = write_gguf(model, tmp_path / "file.gguf", quantise=quantise)
+
+    read = open_gguf(file).read_tensor("model.layers.1.mlp.up_proj.weight")
+
+    original = model.state_dict()["model.layers.1.mlp.up_proj.weight"].numpy()
+    expected = gguf.dequantize(gguf.quantize(original, quantise), quantise)
+    assert read.dtype == torch.float32
+    assert torch.equal(read, torch.from_numpy(expected))
+    assert (read - torch.from_numpy(original)).abs().max() < 0.2
+
+
+def test_a_gguf_file_is_known_by_its_magic_bytes_whatever_its_name(tmp_path: Path) -> None:
+    file = write_gguf(make_hf_model(CONFIGS["plain"]), tmp_path / "weights.bin")
+
+    assert is_gguf(file)
+    assert load(file, tmp_path / "cache").name == "weights"
+
+
+def test_a_file_that_only_ends_in_gguf_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"PK\x03\x04 something else")
+
+    with pytest.raises(ModelError, match="neither a folder nor a GGUF file"):
+        load(file, tmp_path / "cache")
+
+
+@pytest.mark.parametrize("kept_share", [0.0001, 0.3, 0.9])
+def test_a_truncated_file_is_refused(kept_share: float, tmp_path: Path) -> None:
+    file = write_gguf(make_hf_model(CONFIGS["plain"]), tmp_path / "model.gguf")
+    content = file.read_bytes()
+    file.write_bytes(content[: max(8, int(len(content) * kept_share))])
+
+    with pytest.raises(ModelError, match="not a readable GGUF file"):
+        load(file, tmp_path / "cache")
+
+
+def test_an_unknown_architecture_is_refused_by_name_with_those_that_work(tmp_path: Path) -> None:
+    model = make_hf_model(CONFIGS["plain"])
+    file = write_gguf(
+        model,
+        tmp_path / "model.gguf",
+        customise=lambda writer: writer.add_string("general.architecture", "mamba"),
+    )
+
+    with pytest.raises(ModelError, match=r"'mamba' is not supported.*llama, mistral, qwen2"):
+        load(file, tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    ("customise", "message"),
+    [
+        (lambda writer: writer.add_rope_dimension_count(4), "only full rotation"),
+        (
+            lambda writer: writer.add_rope_scaling_type(gguf.RopeScalingType.YARN),
+            "rotary scaling 'yarn' is not supported",
+        ),
+        (
+            lambda writer: writer.add_tokenizer_model("llama"),
+            "tokenizer model 'llama' is not supported",
+        ),
+        (
+            lambda writer: writer.add_tokenizer_pre("tekken"),
+            "pre-tokenizer 'tekken' is not supported.*smollm",
+        ),
+    ],
+    ids=["partial-rotation", "yarn", "sentencepiece", "unknown-pre-tokenizer"],
+)
+def test_what_this_build_lacks_is_refused_by_name(
+    customise: object, message: str, tmp_path: Path
+) -> None:
+    assert callable(customise)
+    file = write_gguf(make_hf_model(CONFIGS["plain"]), tmp_path / "model.gguf", customise=customise)
+
+    with pytest.raises(ModelError, match=message):
+        load(file, tmp_path / "cache")
+
+
+def test_a_missing_tensor_is_named(tmp_path: Path) -> None:
+    model = make_hf_model(CONFIGS["plain"])
+    checkpoint = open_gguf(write_gguf(model, tmp_path / "model.gguf"))
+
+    with pytest.raises(ModelError, match=r"no tensor 'blk\.7\.ffn_up\.weight'"):
+        checkpoint.read_tensor("model.layers.7.mlp.up_proj.weight")

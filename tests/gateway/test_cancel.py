@@ -1,0 +1,138 @@
+"""Stopping an answer, at every stage and from wherever."""
+
+from gateway.gateway_helpers import (
+    Service,
+    WorkerSettings,
+    kinds_of,
+    outcome_of,
+    run_service,
+    text_of,
+)
+
+from chatserve.engine.api import FinishReason
+
+
+async def test_cancel_in_the_middle_keeps_the_text_and_frees_the_engine(service: Service) -> None:
+    service.model.hold()
+    service.model.allow(10)
+    async with service.socket() as socket:
+        await socket.create("x" * 2000)
+        events = await socket.receive_texts(10)
+        await socket.send("response.cancel", response_id=events[0]["response"]["id"])
+
+        events += await socket.receive_answer()
+        service.model.release()
+        await service.wait_until_idle()
+
+    response = events[-1]["response"]
+    assert response["status"] == "incomplete"
+    assert response["incomplete_details"] == {"reason": "chatserve:cancelled"}
+    assert response["output"][0]["content"][0]["text"] == text_of(events) == "x" * 10
+
+
+async def test_cancel_before_the_first_token_ends_the_answer(service: Service) -> None:
+    service.model.hold()
+    async with service.socket() as socket:
+        await socket.create("Hello")
+        await socket.receive_until("response.queued")
+        await service.wait_until_held()
+        await socket.send("response.cancel")
+
+        events = await socket.receive_answer()
+
+    assert events[-1]["type"] == "response.incomplete"
+    assert events[-1]["response"]["output"] == []
+
+
+async def test_cancel_in_the_queue_ends_the_answer(store_url: str) -> None:
+    worker = WorkerSettings(max_claims=1)
+    async with run_service(store_url, worker=worker) as service, service.socket() as socket:
+        service.model.hold()
+        await socket.create("a", stream_id="running")
+        await socket.receive_until("response.queued")
+        await service.wait_until_held()
+        await socket.create("b", stream_id="waiting")
+        await socket.receive_until("response.queued")
+        await socket.send("response.cancel", stream_id="waiting")
+
+        events = await socket.receive_answer()
+
+    assert events[-1]["stream_id"] == "waiting"
+    assert events[-1]["response"]["incomplete_details"] == {"reason": "chatserve:cancelled"}
+
+
+async def test_cancel_right_behind_its_create_is_not_lost(service: Service) -> None:
+    service.model.hold()
+    async with service.socket() as socket:
+        await socket.create("Hello")
+        await socket.send("response.cancel")
+
+        events = await socket.receive_answer()
+
+    assert events[-1]["type"] == "response.incomplete"
+
+
+async def test_cancel_ends_the_running_create_of_a_lane_and_the_next_one_runs(
+    service: Service,
+) -> None:
+    service.model.hold()
+    async with service.socket() as socket:
+        await socket.create("first", stream_id="lane")
+        await socket.create("second", stream_id="lane")
+        await socket.receive_until("response.queued")
+        await service.wait_until_held()
+        await socket.send("response.cancel", stream_id="lane")
+        first = await socket.receive_answer()
+        service.model.release()
+
+        second = await socket.receive_answer()
+
+    assert first[-1]["type"] == "response.incomplete"
+    assert text_of(second) == "second"
+
+
+async def test_cancel_works_through_another_connection(service: Service) -> None:
+    service.model.hold()
+    async with service.socket() as reader, service.socket() as other:
+        await reader.create("Hello")
+        events = await reader.receive_until("response.queued")
+        await service.wait_until_held()
+        await other.send("response.cancel", response_id=events[0]["response"]["id"])
+
+        events = await reader.receive_answer()
+
+    assert events[-1]["type"] == "response.incomplete"
+
+
+async def test_cancel_of_an_ended_answer_changes_nothing(service: Service) -> None:
+    async with service.socket() as socket:
+        await socket.create("Hello")
+        events = await socket.receive_answer()
+        response_id = events[-1]["response"]["id"]
+        await socket.send("response.cancel", response_id=response_id)
+        await socket.send("chatserve:ping", t=1)
+
+        after = await socket.receive_until("chatserve:pong")
+
+    assert kinds_of(after) == ["chatserve:pong"]
+    outcome = await outcome_of(service.store, response_id)
+    assert outcome.finish_reason is FinishReason.STOP
+
+
+async def test_cancel_of_an_unknown_response_is_an_error(service: Service) -> None:
+    async with service.socket() as socket:
+        await socket.send("response.cancel", response_id="resp_unknown", event_id="e1")
+
+        error = await socket.receive()
+
+    assert (error["status"], error["error"]["code"]) == (404, "response_not_found")
+    assert error["event_id"] == "e1"
+
+
+async def test_cancel_of_an_idle_lane_is_an_error(service: Service) -> None:
+    async with service.socket() as socket:
+        await socket.send("response.cancel", stream_id="idle")
+
+        error = await socket.receive()
+
+    assert (error["stream_id"], error["error"]["code"]) == ("idle", "response_not_found")

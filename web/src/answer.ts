@@ -1,0 +1,216 @@
+/**
+ * The life of one answer as a pure fold over its events.
+ *
+ *     sending → queued → prefilling → streaming → completed | stopped | cut | failed
+ *
+ * Owns every rule about partial messages: an event is applied once and in order (its
+ * `sequence_number` follows the last one), a repeated event changes nothing, a missing one raises
+ * `hasGap` until a replay fills it, and nothing changes after the end. Knows no socket and no
+ * clock; the time of arrival is an argument.
+ */
+
+import type {
+  AnswerEvent,
+  GapEvent,
+  LifecycleEvent,
+  NumberedEvent,
+  WireError,
+  WireResponse,
+  WireTimings,
+  WireUsage,
+} from "./protocol";
+
+export type Phase =
+  "sending" | "queued" | "prefilling" | "streaming" | "completed" | "stopped" | "cut" | "failed";
+
+export interface AnswerError {
+  code: string;
+  message: string;
+}
+
+export interface Answer {
+  /** Null until the server has accepted the turn, and with it stored the user's message. */
+  responseId: string | null;
+  phase: Phase;
+  text: string;
+  /** The number of the last event applied; -1 before the first. */
+  lastSequence: number;
+  /** An event after `lastSequence` is missing; the answer must be resumed there. */
+  hasGap: boolean;
+  /** The reader asked for the end and the terminal event has not come yet. */
+  isStopping: boolean;
+  queue: { position: number; etaMs: number | null } | null;
+  cachedTokens: number | null;
+  usage: WireUsage | null;
+  timings: WireTimings | null;
+  /** When this page sent the message; null when it only follows the answer. */
+  sentAtMs: number | null;
+  firstTextAtMs: number | null;
+  error: AnswerError | null;
+}
+
+const blankAnswer: Answer = {
+  responseId: null,
+  phase: "sending",
+  text: "",
+  lastSequence: -1,
+  hasGap: false,
+  isStopping: false,
+  queue: null,
+  cachedTokens: null,
+  usage: null,
+  timings: null,
+  sentAtMs: null,
+  firstTextAtMs: null,
+  error: null,
+};
+
+/** Return the answer to a message sent now. */
+export function newAnswer(sentAtMs: number): Answer {
+  return { ...blankAnswer, sentAtMs };
+}
+
+/** Return an answer somebody else started, to be read from its first event. */
+export function followedAnswer(responseId: string): Answer {
+  return { ...blankAnswer, responseId, phase: "queued" };
+}
+
+/** Return an answer as it was stored. */
+export function storedAnswer(fields: Partial<Answer>): Answer {
+  return { ...blankAnswer, phase: "completed", ...fields };
+}
+
+export function isSettled(answer: Answer): boolean {
+  return ["completed", "stopped", "cut", "failed"].includes(answer.phase);
+}
+
+/** Return milliseconds to the first text, by the server if it said so, else as seen here. */
+export function ttftMs(answer: Answer): number | null {
+  if (answer.timings?.ttft_ms != null) return answer.timings.ttft_ms;
+  if (answer.sentAtMs === null || answer.firstTextAtMs === null) return null;
+  return answer.firstTextAtMs - answer.sentAtMs;
+}
+
+/** Return the answer after one event that arrived at `atMs`. */
+export function reduceAnswer(answer: Answer, event: AnswerEvent, atMs: number): Answer {
+  if (isSettled(answer)) return answer;
+  switch (event.type) {
+    case "chatserve:queue.updated":
+      return withQueue(answer, event.position, event.eta_ms ?? null);
+    case "chatserve:response.gap":
+      return withSnapshot(answer, event, atMs);
+    case "error":
+      return failAnswer(answer, toAnswerError(event.error));
+    default:
+      return withNumbered(answer, event, atMs);
+  }
+}
+
+/** Return the answer with the reader's wish to stop noted. */
+export function requestStop(answer: Answer): Answer {
+  return isSettled(answer) ? answer : { ...answer, isStopping: true };
+}
+
+/** Return the answer ended by the reader before the server knew of it. */
+export function stopUnsent(answer: Answer): Answer {
+  return { ...answer, phase: "stopped", isStopping: false };
+}
+
+export function failAnswer(answer: Answer, error: AnswerError): Answer {
+  return { ...answer, phase: "failed", isStopping: false, hasGap: false, queue: null, error };
+}
+
+export function toAnswerError(error: WireError | null | undefined): AnswerError {
+  return {
+    code: error?.["chatserve:code"] ?? error?.code ?? error?.type ?? "unknown",
+    message: error?.message ?? "The answer ended without a reason.",
+  };
+}
+
+function withQueue(answer: Answer, position: number, etaMs: number | null): Answer {
+  const isWaiting = answer.phase === "sending" || answer.phase === "queued";
+  return isWaiting ? { ...answer, phase: "queued", queue: { position, etaMs } } : answer;
+}
+
+function withSnapshot(answer: Answer, event: GapEvent, atMs: number): Answer {
+  if (event.to <= answer.lastSequence) return answer;
+  return {
+    ...answer,
+    responseId: event.response_id,
+    text: event.snapshot,
+    phase: event.snapshot === "" ? answer.phase : "streaming",
+    lastSequence: event.to,
+    hasGap: false,
+    firstTextAtMs: answer.firstTextAtMs ?? atMs,
+  };
+}
+
+function withNumbered(answer: Answer, event: NumberedEvent, atMs: number): Answer {
+  if (typeof event.sequence_number !== "number") return answer;
+  if (event.sequence_number <= answer.lastSequence) return answer;
+  if (event.sequence_number > answer.lastSequence + 1) {
+    return answer.hasGap ? answer : { ...answer, hasGap: true };
+  }
+  const next = { ...answer, lastSequence: event.sequence_number, hasGap: false };
+  return { ...next, ...changesOf(next, event, atMs) };
+}
+
+function changesOf(answer: Answer, event: NumberedEvent, atMs: number): Partial<Answer> {
+  switch (event.type) {
+    case "response.created":
+      return { responseId: event.response.id };
+    case "response.queued":
+      return { phase: "queued" };
+    case "response.in_progress":
+      return onInProgress(event);
+    case "response.output_text.delta":
+      return onText(answer, answer.text + event.delta, atMs);
+    case "response.output_text.done":
+      return onText(answer, event.text, atMs);
+    case "response.completed":
+    case "response.incomplete":
+    case "response.failed":
+      return onEnd(answer, event.response);
+    default:
+      return {};
+  }
+}
+
+function onInProgress(event: LifecycleEvent): Partial<Answer> {
+  const cachedTokens = event["chatserve:cached_tokens"] ?? null;
+  return { phase: "prefilling", queue: null, cachedTokens };
+}
+
+function onText(answer: Answer, text: string, atMs: number): Partial<Answer> {
+  if (text === answer.text) return {};
+  return { phase: "streaming", queue: null, text, firstTextAtMs: answer.firstTextAtMs ?? atMs };
+}
+
+function onEnd(answer: Answer, response: WireResponse): Partial<Answer> {
+  const phase = endPhase(response);
+  return {
+    phase,
+    isStopping: false,
+    queue: null,
+    usage: response.usage ?? null,
+    timings: response["chatserve:timings"] ?? null,
+    cachedTokens: response.usage?.input_tokens_details.cached_tokens ?? answer.cachedTokens,
+    error: phase === "failed" ? toAnswerError(response.error) : null,
+  };
+}
+
+function endPhase(response: WireResponse): Phase {
+  switch (response.status) {
+    case "completed":
+      return "completed";
+    case "incomplete":
+      return phaseOfIncomplete(response.incomplete_details?.reason);
+    default:
+      return "failed";
+  }
+}
+
+/** Return how an answer without its natural end came to it. */
+export function phaseOfIncomplete(reason: string | null | undefined): Phase {
+  return reason === "max_output_tokens" ? "cut" : "stopped";
+}

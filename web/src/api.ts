@@ -1,0 +1,87 @@
+/**
+ * The HTTP surface the page uses: models and stored sessions.
+ *
+ * Every failure leaves here as an `ApiError` with a code and a sentence, whether the gateway
+ * answered with an error, something in between answered for it, or nobody did.
+ */
+
+import type { WireConversation, WireError, WireItem, WireList, WireModel } from "./protocol";
+
+const itemsPerPage = 100;
+const sessionsPerPage = 50;
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export async function listModels(): Promise<WireModel[]> {
+  const list = await call<WireList<WireModel>>("GET", "v1/models");
+  return list.data;
+}
+
+export function listSessions(before?: string): Promise<WireList<WireConversation>> {
+  const query = new URLSearchParams({ limit: String(sessionsPerPage) });
+  if (before !== undefined) query.set("before", before);
+  return call("GET", `v1/chatserve/conversations?${query}`);
+}
+
+/** Store a new session, with its system prompt as first item unless that is empty. */
+export function createSession(systemPrompt: string, title: string): Promise<WireConversation> {
+  const items =
+    systemPrompt === "" ? [] : [{ type: "message", role: "system", content: systemPrompt }];
+  return call("POST", "v1/conversations", { items, title });
+}
+
+export function getSession(sessionId: string): Promise<WireConversation> {
+  return call("GET", `v1/conversations/${encodeURIComponent(sessionId)}`);
+}
+
+/** Return all messages of a session, oldest first. */
+export async function listItems(sessionId: string): Promise<WireItem[]> {
+  const items: WireItem[] = [];
+  for (;;) {
+    const query = new URLSearchParams({ order: "asc", limit: String(itemsPerPage) });
+    const last = items.at(-1);
+    if (last !== undefined) query.set("after", last.id);
+    const path = `v1/conversations/${encodeURIComponent(sessionId)}/items?${query}`;
+    const page = await call<WireList<WireItem>>("GET", path);
+    items.push(...page.data);
+    if (!page.has_more || page.data.length === 0) return items;
+  }
+}
+
+export async function deleteSession(sessionId: string): Promise<void> {
+  await call("DELETE", `v1/conversations/${encodeURIComponent(sessionId)}`);
+}
+
+async function call<T>(method: string, path: string, body?: object): Promise<T> {
+  const response = await request(method, path, body);
+  const parsed: unknown = await response.json().catch(() => null);
+  if (!response.ok) throw toApiError(response, parsed);
+  return parsed as T;
+}
+
+async function request(method: string, path: string, body?: object): Promise<Response> {
+  const init: RequestInit = { method };
+  if (body !== undefined) {
+    init.headers = { "Content-Type": "application/json" };
+    init.body = JSON.stringify(body);
+  }
+  try {
+    return await fetch(new URL(path, document.baseURI), init);
+  } catch {
+    throw new ApiError(0, "unreachable", "The server cannot be reached.");
+  }
+}
+
+function toApiError(response: Response, parsed: unknown): ApiError {
+  const error = (parsed as { error?: WireError } | null)?.error;
+  const message = error?.message ?? `The server answered with status ${response.status}.`;
+  return new ApiError(response.status, error?.code ?? `http_${response.status}`, message);
+}

@@ -1,0 +1,158 @@
+/**
+ * The page's state above a single session: what is open, what is served, how the line is.
+ *
+ * Wires connection, feed, list and sessions together and reacts to the address and the browser.
+ * Views read its signals and call its methods; they hold no state that outlives them.
+ */
+
+import { computed, signal, type Signal } from "@preact/signals";
+
+import { AnswerFeed } from "./answer_feed";
+import { ApiError, listModels } from "./api";
+import { Connection } from "./connection";
+import { OpenSession } from "./open_session";
+import type { WireConversation, WireModel } from "./protocol";
+import { hashOf, sessionIdIn } from "./router";
+import { SessionList } from "./session_list";
+
+const modelPollMs = 3_000;
+
+export class App {
+  readonly connection: Connection;
+  readonly list = new SessionList();
+  readonly models = signal<readonly WireModel[]>([]);
+  /** Why no model can be used, in a sentence; null while one can. */
+  readonly serviceProblem = signal<string | null>(null);
+  readonly current: Signal<OpenSession>;
+  readonly model = computed(() => {
+    const { value: models } = this.models;
+    return models.find(({ id }) => id === this.#chosenModel.value) ?? models[0] ?? null;
+  });
+  readonly #chosenModel = signal<string | null>(null);
+  readonly #feed: AnswerFeed;
+  /** Sessions whose answer runs while the reader looks elsewhere. */
+  readonly #background = new Set<OpenSession>();
+  #modelTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(openSocket: () => WebSocket) {
+    this.#feed = new AnswerFeed(() => this.connection);
+    this.connection = new Connection(openSocket, {
+      onLive: () => this.#onLive(),
+      onEvent: (event, atMs) => this.#feed.onEvent(event, atMs),
+    });
+    this.current = signal(this.#makeSession());
+  }
+
+  /** Begin to listen to the browser, connect, and show what the address names. */
+  start(): void {
+    window.addEventListener("hashchange", () => this.#route());
+    window.addEventListener("online", () => this.connection.wake());
+    window.addEventListener("offline", () => this.connection.goOffline());
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden) this.#onVisible();
+    });
+    this.#route();
+    this.connection.connect();
+    void this.list.refresh();
+    void this.#loadModels();
+  }
+
+  chooseModel(modelId: string): void {
+    this.#chosenModel.value = modelId;
+  }
+
+  newChat(): void {
+    location.hash = hashOf(null);
+    this.#open(null);
+  }
+
+  async deleteSession(sessionId: string): Promise<void> {
+    const session = this.current.value;
+    const isDeleted = await this.list.remove(sessionId);
+    if (!isDeleted || session.id.value !== sessionId) return;
+    this.newChat();
+    this.#background.delete(session);
+    session.close();
+  }
+
+  async send(text: string): Promise<void> {
+    const model = this.model.value;
+    if (model !== null) await this.current.value.send(text, model.id);
+  }
+
+  async retry(): Promise<void> {
+    const model = this.model.value;
+    if (model !== null) await this.current.value.retry(model.id);
+  }
+
+  #route(): void {
+    const sessionId = sessionIdIn(location.hash);
+    if (sessionId !== this.current.value.id.value) this.#open(sessionId);
+  }
+
+  #open(sessionId: string | null): void {
+    const previous = this.current.value;
+    const next = sessionId === null ? this.#chatAfter(previous) : this.#stored(sessionId);
+    this.current.value = next;
+    if (previous.running.value !== null) this.#background.add(previous);
+    else previous.close();
+  }
+
+  /** Return a new chat; it begins as the last one did, so that it shares what is computed. */
+  #chatAfter(previous: OpenSession): OpenSession {
+    const session = this.#makeSession();
+    session.systemPrompt.value = previous.systemPrompt.value;
+    return session;
+  }
+
+  #stored(sessionId: string): OpenSession {
+    const running = [...this.#background].find((session) => session.id.value === sessionId);
+    if (running !== undefined) {
+      this.#background.delete(running);
+      return running;
+    }
+    const session = this.#makeSession();
+    void session.open(sessionId);
+    return session;
+  }
+
+  #makeSession(): OpenSession {
+    return new OpenSession(this.#feed, {
+      onCreated: (session, stored) => this.#onCreated(session, stored),
+      onChanged: (session) => this.#onChanged(session),
+    });
+  }
+
+  #onCreated(session: OpenSession, stored: WireConversation): void {
+    this.list.add(stored);
+    if (session === this.current.value) history.replaceState(null, "", hashOf(stored.id));
+  }
+
+  #onChanged(session: OpenSession): void {
+    if (session.running.value === null) this.#background.delete(session);
+    void this.list.refresh();
+  }
+
+  #onLive(): void {
+    this.#feed.onLive();
+    void this.#loadModels();
+  }
+
+  #onVisible(): void {
+    this.connection.wake();
+    void this.list.refresh();
+  }
+
+  /** Ask again while nothing is served: an engine may still be loading its weights. */
+  async #loadModels(): Promise<void> {
+    clearTimeout(this.#modelTimer);
+    try {
+      this.models.value = await listModels();
+      this.serviceProblem.value = this.models.value.length === 0 ? "No model is ready yet." : null;
+    } catch (error) {
+      this.serviceProblem.value = error instanceof ApiError ? error.message : String(error);
+    }
+    if (this.serviceProblem.value === null) return;
+    this.#modelTimer = setTimeout(() => void this.#loadModels(), modelPollMs);
+  }
+}

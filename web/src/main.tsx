@@ -1,0 +1,21 @@
+/** Start the page. */
+
+import "./style.css";
+
+import { render } from "preact";
+
+import { App } from "./app";
+import { Page } from "./view/page";
+
+function openSocket(): WebSocket {
+  const url = new URL("v1/responses", document.baseURI);
+  url.protocol = url.protocol.replace("http", "ws");
+  url.hash = "";
+  return new WebSocket(url);
+}
+
+const root = document.getElementById("page");
+if (root === null) throw new Error("index.html has no element with the id 'page'");
+const app = new App(openSocket);
+render(<Page app={app} />, root);
+app.start();

@@ -1,0 +1,125 @@
+/**
+ * Markdown tokens as elements of the page.
+ *
+ * Text of a model reaches the document as text nodes and as nothing else: no HTML string is made
+ * anywhere, so there is none to sanitise. The elements and attributes that can appear are the ones
+ * written here. Images and raw HTML stay the text they are written as, and only addresses that
+ * `safeHref` allows become links.
+ */
+
+import type { MarkedToken, Token, Tokens } from "marked";
+import { Fragment, type ComponentChildren, type VNode } from "preact";
+
+import { CodeBlock } from "../view/code_block";
+import { decodeEntities } from "./entities";
+import { safeHref } from "./links";
+
+export function renderBlock(token: Token): ComponentChildren {
+  const block = token as MarkedToken;
+  switch (block.type) {
+    case "heading":
+      return renderHeading(block);
+    case "code":
+      return <CodeBlock language={block.lang ?? ""} code={block.text} />;
+    case "blockquote":
+      return <blockquote>{renderBlocks(block.tokens)}</blockquote>;
+    case "list":
+      return renderList(block);
+    case "table":
+      return renderTable(block);
+    case "hr":
+      return <hr />;
+    case "paragraph":
+      return <p>{renderInline(block.tokens)}</p>;
+    case "space":
+      return null;
+    default:
+      return renderInlineToken(block);
+  }
+}
+
+function renderBlocks(tokens: readonly Token[]): ComponentChildren {
+  return tokens.map((token, index) => <Fragment key={index}>{renderBlock(token)}</Fragment>);
+}
+
+function renderInline(tokens: readonly Token[]): ComponentChildren {
+  return tokens.map((token, index) => <Fragment key={index}>{renderInlineToken(token)}</Fragment>);
+}
+
+function renderInlineToken(token: Token): ComponentChildren {
+  const inline = token as MarkedToken;
+  switch (inline.type) {
+    case "strong":
+      return <strong>{renderInline(inline.tokens)}</strong>;
+    case "em":
+      return <em>{renderInline(inline.tokens)}</em>;
+    case "del":
+      return <del>{renderInline(inline.tokens)}</del>;
+    case "codespan":
+      return <code>{inline.text}</code>;
+    case "br":
+      return <br />;
+    case "link":
+      return renderLink(inline);
+    case "checkbox":
+      return <input type="checkbox" checked={inline.checked} disabled />;
+    case "text":
+      return inline.tokens ? renderInline(inline.tokens) : decodeEntities(inline.text);
+    case "escape":
+      return inline.text;
+    default:
+      return inline.raw;
+  }
+}
+
+/** The page has headings of its own; those of an answer rank below them. */
+function renderHeading({ depth, tokens }: Tokens.Heading): VNode {
+  const Heading = `h${Math.min(6, depth + 2)}` as "h3";
+  return <Heading>{renderInline(tokens)}</Heading>;
+}
+
+function renderList(list: Tokens.List): VNode {
+  const items = list.items.map((item, index) => (
+    <li key={index} class={item.task ? "task" : undefined}>
+      {renderBlocks(item.tokens)}
+    </li>
+  ));
+  if (!list.ordered) return <ul>{items}</ul>;
+  return <ol start={list.start === "" ? 1 : list.start}>{items}</ol>;
+}
+
+function renderTable({ header, rows }: Tokens.Table): VNode {
+  return (
+    <div class="table-box" tabIndex={0} role="group" aria-label="Table">
+      <table>
+        <thead>
+          <tr>{header.map(renderCell)}</tr>
+        </thead>
+        <tbody>
+          {rows.map((row, index) => (
+            <tr key={index}>{row.map(renderCell)}</tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function renderCell(cell: Tokens.TableCell, index: number): VNode {
+  const Cell = cell.header ? "th" : "td";
+  return (
+    <Cell key={index} class={cell.align === null ? undefined : `align-${cell.align}`}>
+      {renderInline(cell.tokens)}
+    </Cell>
+  );
+}
+
+function renderLink({ href, raw, tokens, autolink }: Tokens.Link): ComponentChildren {
+  const address = safeHref(autolink ? href : decodeEntities(href));
+  if (address === null) return raw;
+  return (
+    <a href={address} target="_blank" rel="noopener noreferrer nofollow">
+      {renderInline(tokens)}
+    </a>
+  );
+}

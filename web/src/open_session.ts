@@ -1,0 +1,181 @@
+/**
+ * The session on the screen: its messages, the answer in flight, and what the reader can do.
+ *
+ * Owns the transcript of one session. A new chat is an open session without an id; the id comes
+ * with the first message, since nothing is stored before there is something to store. An open
+ * session outlives the reader's look at another one while its answer runs.
+ */
+
+import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
+
+import { followedAnswer, isSettled, newAnswer, type Answer } from "./answer";
+import type { AnswerFeed, Followed, FollowedHooks } from "./answer_feed";
+import { ApiError, createSession, getSession, listItems } from "./api";
+import { newId } from "./ids";
+import type { WireConversation } from "./protocol";
+import { toTitle } from "./title";
+import { hasAnswer, toTranscript, type Entry, type Transcript } from "./transcript";
+
+export type LoadState =
+  | { kind: "loading" }
+  | { kind: "ready" }
+  | { kind: "missing" }
+  | { kind: "failed"; message: string };
+
+export interface SessionHooks {
+  /** The session is stored now and has an id. */
+  onCreated(session: OpenSession, stored: WireConversation): void;
+  /** What the list shows of the session may have changed. */
+  onChanged(session: OpenSession): void;
+}
+
+export class OpenSession {
+  readonly id = signal<string | null>(null);
+  readonly title = signal("");
+  readonly systemPrompt = signal("");
+  readonly entries: Signal<readonly Entry[]> = signal([]);
+  readonly load: Signal<LoadState> = signal({ kind: "ready" });
+  /** The last answer while it runs. */
+  readonly running: ReadonlySignal<Signal<Answer> | null>;
+  readonly #feed: AnswerFeed;
+  readonly #hooks: SessionHooks;
+  #followed: Followed | null = null;
+
+  constructor(feed: AnswerFeed, hooks: SessionHooks) {
+    this.#feed = feed;
+    this.#hooks = hooks;
+    this.running = computed(() => {
+      const last = this.entries.value.at(-1);
+      return last?.kind === "answer" && !isSettled(last.answer.value) ? last.answer : null;
+    });
+  }
+
+  /** Show a stored session, and go on with its answer if one is in flight. */
+  async open(sessionId: string): Promise<void> {
+    this.id.value = sessionId;
+    this.load.value = { kind: "loading" };
+    try {
+      const { session, transcript } = await fetchStored(sessionId);
+      this.#show(session, transcript);
+      this.load.value = { kind: "ready" };
+    } catch (error) {
+      this.load.value = toLoadState(error);
+    }
+  }
+
+  /** Say something; refused while an answer runs. */
+  async send(text: string, model: string): Promise<void> {
+    if (this.running.value !== null) return;
+    const hooks = this.#followedHooks();
+    const followed = this.#feed.follow(newAnswer(Date.now()), hooks);
+    this.#followed = followed;
+    const key = newId();
+    this.entries.value = [
+      ...this.entries.value,
+      { kind: "user", key: `user-${key}`, text },
+      { kind: "answer", key: `answer-${key}`, answer: followed.answer },
+    ];
+    const sessionId = await this.#ensureStored(followed, text);
+    if (sessionId === null || isSettled(followed.answer.value)) return;
+    this.#feed.create(followed, { model, conversation: sessionId, input: text });
+  }
+
+  stop(): void {
+    if (this.#followed !== null) this.#feed.stop(this.#followed);
+  }
+
+  /** Say the last message again. A turn that never reached the server is replaced. */
+  async retry(model: string): Promise<void> {
+    const [user, answer] = this.entries.value.slice(-2);
+    if (user?.kind !== "user" || answer?.kind !== "answer") return;
+    if (answer.answer.value.responseId === null) {
+      this.entries.value = this.entries.value.slice(0, -2);
+    }
+    await this.send(user.text, model);
+  }
+
+  /** Stop following; what the server computes goes on without this page. */
+  close(): void {
+    if (this.#followed !== null) this.#feed.release(this.#followed);
+  }
+
+  #show(session: WireConversation, transcript: Transcript): void {
+    this.title.value = session.title;
+    this.systemPrompt.value = transcript.systemPrompt;
+    const responseId = session.active_response_id;
+    if (responseId === null || hasAnswer(transcript.entries, responseId)) {
+      this.entries.value = transcript.entries;
+      return;
+    }
+    const followed = this.#feed.follow(followedAnswer(responseId), this.#followedHooks());
+    this.#followed = followed;
+    const entry = { kind: "answer", key: responseId, answer: followed.answer } as const;
+    this.entries.value = [...transcript.entries, entry];
+  }
+
+  /** Return the session's id, storing the session first if it has none; null after a failure. */
+  async #ensureStored(followed: Followed, text: string): Promise<string | null> {
+    if (this.id.value !== null) return this.id.value;
+    try {
+      const session = await createSession(this.systemPrompt.value.trim(), toTitle(text));
+      this.id.value = session.id;
+      this.title.value = session.title;
+      this.#hooks.onCreated(this, session);
+      return session.id;
+    } catch (error) {
+      this.#feed.fail(followed, codeOf(error), messageOf(error));
+      return null;
+    }
+  }
+
+  #followedHooks(): FollowedHooks {
+    return {
+      onAccepted: () => this.#hooks.onChanged(this),
+      onSettled: () => this.#hooks.onChanged(this),
+      onLost: (followed) => void this.#recover(followed),
+    };
+  }
+
+  /**
+   * Show what was stored of an answer that cannot be resumed. One that still runs would fail to
+   * be resumed again, so it ends here.
+   */
+  async #recover(followed: Followed): Promise<void> {
+    const sessionId = this.id.value;
+    if (sessionId === null || this.#followed !== followed) return;
+    const { responseId } = followed.answer.value;
+    try {
+      const { session, transcript } = await fetchStored(sessionId);
+      if (session.active_response_id === responseId) {
+        this.#feed.fail(followed, "not_resumable", "The rest of this answer cannot be followed.");
+      } else {
+        this.#feed.release(followed);
+        this.#show(session, transcript);
+        this.#hooks.onChanged(this);
+      }
+    } catch (error) {
+      this.#feed.fail(followed, codeOf(error), messageOf(error));
+    }
+  }
+}
+
+/** The order matters: an answer that ends in between is in the messages, not lost. */
+async function fetchStored(
+  sessionId: string,
+): Promise<{ session: WireConversation; transcript: Transcript }> {
+  const session = await getSession(sessionId);
+  return { session, transcript: toTranscript(await listItems(sessionId)) };
+}
+
+function toLoadState(error: unknown): LoadState {
+  if (error instanceof ApiError && error.status === 404) return { kind: "missing" };
+  return { kind: "failed", message: messageOf(error) };
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof ApiError ? error.code : "unknown";
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,200 @@
+/**
+ * The wire, as the page sees it: the messages of the socket and the bodies of the HTTP surface.
+ *
+ * Mirrors chatserve/protocol; base names are those of the Responses API, ours begin with
+ * `chatserve:`. Nothing here has behaviour beyond recognising a frame.
+ */
+
+export interface WireUsage {
+  input_tokens: number;
+  input_tokens_details: { cached_tokens: number };
+  output_tokens: number;
+  total_tokens: number;
+}
+
+export interface WireTimings {
+  queue_ms: number | null;
+  prefill_ms: number | null;
+  ttft_ms: number | null;
+  itl_p50_ms: number | null;
+  tok_s: number | null;
+}
+
+export interface WireError {
+  type?: string;
+  code?: string | null;
+  message: string;
+  param?: string | null;
+  /** The precise code where the base protocol has only `server_error`. */
+  "chatserve:code"?: string | null;
+}
+
+/** The response object inside `response.*` events. */
+export interface WireResponse {
+  id: string;
+  status: "queued" | "in_progress" | "completed" | "incomplete" | "failed";
+  error?: WireError | null;
+  incomplete_details?: { reason?: string } | null;
+  usage?: WireUsage | null;
+  "chatserve:timings"?: WireTimings | null;
+}
+
+interface Framed {
+  /** The lane the message belongs to, echoed from the client's message. */
+  stream_id?: string;
+}
+
+interface Numbered extends Framed {
+  sequence_number: number;
+}
+
+export interface LifecycleEvent extends Numbered {
+  type:
+    | "response.created"
+    | "response.queued"
+    | "response.in_progress"
+    | "response.completed"
+    | "response.incomplete"
+    | "response.failed";
+  response: WireResponse;
+  "chatserve:cached_tokens"?: number;
+}
+
+export interface DeltaEvent extends Numbered {
+  type: "response.output_text.delta";
+  delta: string;
+}
+
+export interface TextDoneEvent extends Numbered {
+  type: "response.output_text.done";
+  text: string;
+}
+
+/** Events that only frame the text; they count for the numbering. */
+export interface FramingEvent extends Numbered {
+  type:
+    | "response.output_item.added"
+    | "response.content_part.added"
+    | "response.content_part.done"
+    | "response.output_item.done";
+}
+
+export type NumberedEvent = LifecycleEvent | DeltaEvent | TextDoneEvent | FramingEvent;
+
+/** The log was trimmed: the whole text up to and including event `to`. */
+export interface GapEvent extends Framed {
+  type: "chatserve:response.gap";
+  response_id: string;
+  from: number;
+  to: number;
+  snapshot: string;
+}
+
+export interface QueueEvent extends Framed {
+  type: "chatserve:queue.updated";
+  response_id: string;
+  /** 0 is next. */
+  position: number;
+  eta_ms?: number | null;
+}
+
+export interface ErrorEvent extends Framed {
+  type: "error";
+  status?: number;
+  error: WireError;
+}
+
+export interface ServiceEvent {
+  type: "chatserve:connection.opened" | "chatserve:pong" | "chatserve:goaway";
+}
+
+export type AnswerEvent = NumberedEvent | GapEvent | QueueEvent | ErrorEvent;
+export type ServerEvent = AnswerEvent | ServiceEvent;
+
+export interface CreateMessage {
+  type: "response.create";
+  stream_id: string;
+  /** The same frame sent again is answered by the same response, never by a second one. */
+  event_id: string;
+  model: string;
+  conversation: string;
+  input: string;
+}
+
+export interface CancelMessage {
+  type: "response.cancel";
+  stream_id?: string;
+  response_id?: string;
+}
+
+export interface ResumeMessage {
+  type: "chatserve:response.resume";
+  stream_id: string;
+  response_id: string;
+  /** Left out: from the first event. */
+  starting_after?: number;
+}
+
+export interface PingMessage {
+  type: "chatserve:ping";
+  t: number;
+}
+
+export type ClientMessage = CreateMessage | CancelMessage | ResumeMessage | PingMessage;
+
+const serviceTypes = new Set<string>([
+  "chatserve:connection.opened",
+  "chatserve:pong",
+  "chatserve:goaway",
+] satisfies ServiceEvent["type"][]);
+
+/** Return whether an event is about an answer, not about the connection. */
+export function isAnswerEvent(event: ServerEvent): event is AnswerEvent {
+  return !serviceTypes.has(event.type);
+}
+
+/** Return the event in a frame, or null when the frame is not an event. */
+export function parseFrame(data: unknown): ServerEvent | null {
+  if (typeof data !== "string") return null;
+  try {
+    const event: unknown = JSON.parse(data);
+    const isEvent = typeof event === "object" && event !== null && "type" in event;
+    return isEvent ? (event as ServerEvent) : null;
+  } catch {
+    return null;
+  }
+}
+
+// HTTP bodies.
+
+export interface WireModel {
+  id: string;
+  max_model_len?: number;
+}
+
+export interface WireConversation {
+  id: string;
+  title: string;
+  created_at: number;
+  updated_at: number;
+  active_response_id: string | null;
+}
+
+export interface WireItem {
+  id: string;
+  type: "message";
+  role: "system" | "developer" | "user" | "assistant";
+  status: "in_progress" | "completed" | "incomplete" | "failed";
+  content: { type: string; text: string }[];
+  "chatserve:response_id"?: string | null;
+  "chatserve:usage"?: WireUsage | null;
+  "chatserve:timings"?: WireTimings | null;
+  "chatserve:incomplete_reason"?: string | null;
+  "chatserve:error"?: WireError | null;
+}
+
+export interface WireList<T> {
+  data: T[];
+  has_more: boolean;
+  last_id?: string | null;
+}

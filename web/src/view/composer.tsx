@@ -1,0 +1,78 @@
+/**
+ * Where the reader writes: a plain text area that grows, one button that sends or stops.
+ *
+ * Enter sends, except while an input method composes and on touch screens, where it makes a line.
+ */
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+
+import { EnterGuard } from "../enter_guard";
+import type { OpenSession } from "../open_session";
+import { SendIcon, StopIcon } from "./icons";
+
+interface ComposerProps {
+  /** Whose message this is; the composer of a new chat takes the focus. */
+  session: OpenSession;
+  isRunning: boolean;
+  isReady: boolean;
+  onSend: (text: string) => void;
+  onStop: () => void;
+}
+
+const growsByItself = CSS.supports("field-sizing", "content");
+const maxRows = 12;
+
+export function Composer({ session, isRunning, isReady, onSend, onStop }: ComposerProps) {
+  const text = useSignal("");
+  const guard = useMemo(() => new EnterGuard(), []);
+  const area = useRef<HTMLTextAreaElement>(null);
+  const canSend = !isRunning && isReady && text.value.trim() !== "";
+  useEffect(() => {
+    if (session.id.value === null && !isTouch()) area.current?.focus();
+  }, [session]);
+
+  const send = () => {
+    if (!canSend) return;
+    onSend(text.value);
+    text.value = "";
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (isTouch() || !guard.isSend(event)) return;
+    event.preventDefault();
+    send();
+  };
+
+  return (
+    <form class="composer" onSubmit={(event) => (event.preventDefault(), send())}>
+      <textarea
+        ref={area}
+        aria-label="Message"
+        placeholder="Message"
+        dir="auto"
+        rows={growsByItself ? 1 : rowsOf(text.value)}
+        value={text.value}
+        onInput={(event) => (text.value = event.currentTarget.value)}
+        onKeyDown={onKeyDown}
+        onCompositionEnd={(event) => guard.onCompositionEnd(event.timeStamp)}
+      />
+      {isRunning ? (
+        <button type="button" class="round" aria-label="Stop" title="Stop (Esc)" onClick={onStop}>
+          <StopIcon />
+        </button>
+      ) : (
+        <button type="submit" class="round accent" aria-label="Send" disabled={!canSend}>
+          <SendIcon />
+        </button>
+      )}
+    </form>
+  );
+}
+
+function isTouch(): boolean {
+  return matchMedia("(pointer: coarse)").matches;
+}
+
+function rowsOf(text: string): number {
+  return Math.min(maxRows, text.split("\n", maxRows).length);
+}

@@ -1,0 +1,72 @@
+/** The line above the transcript: which session, which model, and how the connection is. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+
+import type { App } from "../app";
+import { connectionWords } from "../words";
+import { MenuIcon } from "./icons";
+
+export function Header({ app, onMenu }: { app: App; onMenu: () => void }) {
+  const title = titleOf(app);
+  useEffect(() => {
+    document.title = `${title} - chatserve`;
+  }, [title]);
+  return (
+    <header class="top">
+      <button type="button" class="quiet menu" aria-label="Show conversations" onClick={onMenu}>
+        <MenuIcon />
+      </button>
+      <h1 dir="auto">{title}</h1>
+      <ModelChoice app={app} />
+      <ConnectionWord app={app} />
+    </header>
+  );
+}
+
+function titleOf(app: App): string {
+  const { id, title } = app.current.value;
+  if (id.value === null) return "New chat";
+  const listed = app.list.sessions.value.find((session) => session.id === id.value);
+  return listed?.title || title.value || "Untitled";
+}
+
+function ModelChoice({ app }: { app: App }) {
+  const model = app.model.value;
+  if (model === null) return null;
+  if (app.models.value.length === 1) {
+    return (
+      <span class="model" title={model.id}>
+        {model.id}
+      </span>
+    );
+  }
+  return (
+    <select
+      class="model"
+      aria-label="Model"
+      value={model.id}
+      onChange={(event) => app.chooseModel(event.currentTarget.value)}
+    >
+      {app.models.value.map(({ id }) => (
+        <option key={id}>{id}</option>
+      ))}
+    </select>
+  );
+}
+
+function ConnectionWord({ app }: { app: App }) {
+  const state = app.connection.state.value;
+  const nowMs = useSignal(Date.now());
+  useEffect(() => {
+    if (state.kind !== "reconnecting") return;
+    nowMs.value = Date.now();
+    const timer = setInterval(() => (nowMs.value = Date.now()), 500);
+    return () => clearInterval(timer);
+  }, [state]);
+  return (
+    <span class="connection" data-state={state.kind}>
+      {connectionWords(state, nowMs.value)}
+    </span>
+  );
+}

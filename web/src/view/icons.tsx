@@ -1,0 +1,66 @@
+/** The few icons of the page, as strokes in the colour of the text around them. */
+
+import type { ComponentChildren } from "preact";
+
+function Icon({ children }: { children: ComponentChildren }) {
+  return (
+    <svg class="icon" viewBox="0 0 20 20" aria-hidden="true" focusable="false">
+      {children}
+    </svg>
+  );
+}
+
+export const PlusIcon = () => (
+  <Icon>
+    <path d="M10 4v12M4 10h12" />
+  </Icon>
+);
+
+export const MenuIcon = () => (
+  <Icon>
+    <path d="M3 6h14M3 10h14M3 14h14" />
+  </Icon>
+);
+
+export const SendIcon = () => (
+  <Icon>
+    <path d="M10 16V4.5M5 9l5-5 5 5" />
+  </Icon>
+);
+
+export const StopIcon = () => (
+  <Icon>
+    <rect class="solid" x="5.5" y="5.5" width="9" height="9" rx="1.5" />
+  </Icon>
+);
+
+export const CopyIcon = () => (
+  <Icon>
+    <rect x="7" y="7" width="9" height="9" rx="2" />
+    <path d="M13 7V6a2 2 0 0 0-2-2H6a2 2 0 0 0-2 2v5a2 2 0 0 0 2 2h1" />
+  </Icon>
+);
+
+export const CheckIcon = () => (
+  <Icon>
+    <path d="M4.5 10.5l3.5 3.5 7.5-8" />
+  </Icon>
+);
+
+export const BinIcon = () => (
+  <Icon>
+    <path d="M4 6h12M8 6V4h4v2M5.5 6l.7 10h7.6l.7-10M8.5 9v4.5M11.5 9v4.5" />
+  </Icon>
+);
+
+export const DownIcon = () => (
+  <Icon>
+    <path d="M10 4v11.5M5 11l5 5 5-5" />
+  </Icon>
+);
+
+export const CloseIcon = () => (
+  <Icon>
+    <path d="M5 5l10 10M15 5L5 15" />
+  </Icon>
+);

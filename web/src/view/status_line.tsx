@@ -1,0 +1,38 @@
+/**
+ * The one thing a screen reader is told without asking: beginnings, ends and lost connections.
+ *
+ * Compares the phase of the answer on the screen with the one before; tokens are never announced.
+ */
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+import type { Phase } from "../answer";
+import type { App } from "../app";
+import { announcement } from "../words";
+
+export function StatusLine({ app }: { app: App }) {
+  const words = useSignal("");
+  const last = app.current.value.entries.value.at(-1);
+  const answer = last?.kind === "answer" ? last.answer.value : null;
+  const connection = app.connection.state.value;
+  const seen = useRef<{ key: string | undefined; phase: Phase | undefined }>(undefined);
+
+  useEffect(() => {
+    // An answer that comes into view is no news; one that changes while in view is.
+    const isNews = seen.current?.key === last?.key && seen.current?.phase !== answer?.phase;
+    seen.current = { key: last?.key, phase: answer?.phase };
+    if (answer !== null && isNews) words.value = announcement(answer) ?? words.value;
+  }, [last?.key, answer?.phase]);
+  useEffect(() => {
+    if (connection.kind === "reconnecting") words.value = "Connection lost, reconnecting";
+    else if (connection.kind === "offline") words.value = "Offline";
+    else if (connection.kind === "live" && words.value !== "") words.value = "Connected";
+  }, [connection.kind]);
+
+  return (
+    <p class="visually-hidden" role="status" aria-live="polite">
+      {words.value}
+    </p>
+  );
+}

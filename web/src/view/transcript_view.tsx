@@ -1,0 +1,121 @@
+/**
+ * The messages of a session, from its system prompt to its last answer.
+ *
+ * A log for assistive technology, but a silent one: what changes is told by the status line, not
+ * token by token. Scrolling is `Reading`'s decision; this view only reports and obeys.
+ */
+
+import { useEffect, useMemo, useRef } from "preact/hooks";
+
+import type { App } from "../app";
+import type { OpenSession } from "../open_session";
+import { Reading } from "../reading";
+import type { Entry } from "../transcript";
+import { AnswerView } from "./answer_view";
+import { DownIcon } from "./icons";
+
+export function TranscriptView({ app, session }: { app: App; session: OpenSession }) {
+  const box = useRef<HTMLDivElement>(null);
+  const reading = useMemo(() => new Reading(), [session]);
+  const entries = session.entries.value;
+  const isLive = app.connection.isLive;
+  useFollowing(reading, box, entries.length);
+  return (
+    <div class="transcript-frame">
+      <div
+        class="transcript"
+        role="log"
+        aria-live="off"
+        aria-label="Transcript"
+        tabIndex={0}
+        ref={box}
+      >
+        <div class="column">
+          <StoredSystemPrompt text={session.systemPrompt.value} onToggle={() => reading.rest()} />
+          {entries.map((entry, index) => (
+            <EntryView
+              key={entry.key}
+              entry={entry}
+              isLive={isLive}
+              onRetry={index === entries.length - 1 ? () => void app.retry() : null}
+            />
+          ))}
+        </div>
+      </div>
+      {!reading.isFollowing.value && (
+        <button
+          type="button"
+          class="outlined latest"
+          onClick={() => box.current && reading.followNow(box.current)}
+        >
+          <DownIcon /> Latest
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface EntryViewProps {
+  entry: Entry;
+  isLive: boolean;
+  onRetry: (() => void) | null;
+}
+
+function EntryView({ entry, isLive, onRetry }: EntryViewProps) {
+  if (entry.kind === "answer") {
+    return <AnswerView answer={entry.answer} isLive={isLive} onRetry={onRetry} />;
+  }
+  return (
+    <article class="user" aria-label="You" dir="auto">
+      {entry.text}
+    </article>
+  );
+}
+
+function StoredSystemPrompt({ text, onToggle }: { text: string; onToggle: () => void }) {
+  if (text === "") return null;
+  return (
+    <details class="system-prompt">
+      <summary onClick={onToggle}>
+        System prompt <span dir="auto">{text}</span>
+      </summary>
+      <div class="system-prompt-text" dir="auto">
+        {text}
+      </div>
+    </details>
+  );
+}
+
+/** Connect the scroll box to `reading`; a new message of the reader's own is followed. */
+function useFollowing(
+  reading: Reading,
+  box: { readonly current: HTMLDivElement | null },
+  numEntries: number,
+): void {
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return;
+    const signals = new AbortController();
+    const options = { signal: signals.signal, passive: true };
+    const on = element.addEventListener.bind(element);
+    on("wheel", (event) => reading.onWheel((event as WheelEvent).deltaY, element), options);
+    on("touchstart", (event) => reading.onTouchStart(touchY(event as TouchEvent)), options);
+    on("touchmove", (event) => reading.onTouchMove(touchY(event as TouchEvent), element), options);
+    on("keydown", (event) => reading.onKey((event as KeyboardEvent).key), options);
+    on("scroll", () => reading.onScroll(element), options);
+    const sizes = new ResizeObserver(() => reading.onResize(element));
+    sizes.observe(element);
+    for (const child of element.children) sizes.observe(child);
+    return () => {
+      signals.abort();
+      sizes.disconnect();
+    };
+  }, [reading]);
+  useEffect(() => {
+    if (box.current !== null) reading.followNow(box.current);
+  }, [reading, numEntries]);
+}
+
+function touchY(event: TouchEvent): number {
+  return event.touches[0]?.clientY ?? 0;
+}

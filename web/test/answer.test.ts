@@ -1,0 +1,253 @@
+import { describe, expect, test } from "vitest";
+
+import {
+  failAnswer,
+  followedAnswer,
+  isSettled,
+  newAnswer,
+  reduceAnswer,
+  requestStop,
+  ttftMs,
+  type Phase,
+} from "../src/answer";
+import type { GapEvent, QueueEvent } from "../src/protocol";
+import {
+  created,
+  delta,
+  ended,
+  fold,
+  inProgress,
+  number,
+  queued,
+  timings,
+  usage,
+  wholeAnswer,
+} from "./events";
+
+const end = wholeAnswer.length;
+
+describe("a whole answer", () => {
+  test("every prefix has the text of its deltas and the phase of its last event", () => {
+    const phases: Phase[] = [
+      "sending",
+      "sending",
+      "queued",
+      "prefilling",
+      "prefilling",
+      "prefilling",
+      "streaming",
+      "streaming",
+      "streaming",
+      "streaming",
+      "streaming",
+      "streaming",
+      "completed",
+    ];
+    const texts = ["", "", "", "", "", "", "Hold", "Hold the"].concat(
+      Array<string>(5).fill("Hold the button."),
+    );
+
+    const prefixes = phases.map((_, length) => fold(wholeAnswer.slice(0, length)));
+
+    expect(prefixes.map(({ phase }) => phase)).toEqual(phases);
+    expect(prefixes.map(({ text }) => text)).toEqual(texts);
+  });
+
+  test("its end settles usage, timings and cached tokens", () => {
+    const answer = fold(wholeAnswer);
+
+    expect(answer).toMatchObject({ responseId: "resp_1", usage, timings, cachedTokens: 32 });
+  });
+
+  test("cached tokens are known before the first text", () => {
+    expect(fold(wholeAnswer.slice(0, 3)).cachedTokens).toBe(32);
+  });
+
+  test("the time to the first token is measured here until the server tells it", () => {
+    expect(ttftMs(fold(wholeAnswer.slice(0, 5)))).toBeNull();
+    expect(ttftMs(fold(wholeAnswer.slice(0, end - 1)))).toBe(60);
+    expect(ttftMs(fold(wholeAnswer))).toBe(32);
+  });
+});
+
+describe("delivery", () => {
+  test("repeating any event changes nothing", () => {
+    for (let index = 0; index < end; index += 1) {
+      const before = fold(wholeAnswer.slice(0, index + 1));
+
+      expect(reduceAnswer(before, wholeAnswer[index]!, 999)).toBe(before);
+    }
+  });
+
+  test("every event delivered twice gives the same answer as once", () => {
+    const once = fold(wholeAnswer);
+
+    const twice = fold(wholeAnswer.flatMap((event) => [event, event]));
+
+    expect({ ...twice, firstTextAtMs: once.firstTextAtMs }).toEqual(once);
+  });
+
+  test("leaving out any event but the last stops the text there and raises the gap", () => {
+    for (let missing = 0; missing < end - 1; missing += 1) {
+      const before = fold(wholeAnswer.slice(0, missing));
+
+      const after = fold(wholeAnswer.filter((_, index) => index !== missing));
+
+      expect(after.hasGap).toBe(true);
+      expect(after.lastSequence).toBe(missing - 1);
+      expect(after.text).toBe(before.text);
+    }
+  });
+
+  test("a replay from the last event fills a gap", () => {
+    for (let missing = 0; missing < end - 1; missing += 1) {
+      const broken = fold(wholeAnswer.filter((_, index) => index !== missing));
+
+      const healed = fold(wholeAnswer.slice(broken.lastSequence + 1), broken);
+
+      expect(healed).toMatchObject({ phase: "completed", hasGap: false, text: "Hold the button." });
+    }
+  });
+
+  test("a cut at any place followed by a resume gives the whole text once", () => {
+    for (let cut = 0; cut <= end; cut += 1) {
+      const before = fold(wholeAnswer.slice(0, cut));
+
+      const after = fold(wholeAnswer.slice(before.lastSequence + 1), before);
+
+      expect(after.text).toBe("Hold the button.");
+      expect(after.phase).toBe("completed");
+    }
+  });
+
+  test("a replay from the very start changes nothing that was shown", () => {
+    for (let cut = 0; cut <= end; cut += 1) {
+      const after = fold(wholeAnswer, fold(wholeAnswer.slice(0, cut)));
+
+      expect(after.text).toBe("Hold the button.");
+      expect(after.phase).toBe("completed");
+    }
+  });
+
+  test("an answer of somebody else is followed from its first event", () => {
+    const answer = fold(wholeAnswer, followedAnswer("resp_1"));
+
+    expect(answer).toMatchObject({ phase: "completed", text: "Hold the button." });
+    expect(ttftMs(fold(wholeAnswer.slice(0, end - 1), followedAnswer("resp_1")))).toBeNull();
+  });
+
+  test("the full text in the done event wins over the deltas", () => {
+    const events = number([created, queued, inProgress, delta("Hol"), delta("d")]);
+    const done = { type: "response.output_text.done", text: "Hold!", sequence_number: 5 } as const;
+
+    expect(fold([...events, done]).text).toBe("Hold!");
+  });
+});
+
+describe("a trimmed log", () => {
+  const gap = (to: number, snapshot: string): GapEvent => ({
+    type: "chatserve:response.gap",
+    response_id: "resp_1",
+    from: 0,
+    to,
+    snapshot,
+  });
+
+  test("a snapshot replaces the text and the numbering goes on after it", () => {
+    const answer = fold([...wholeAnswer.slice(0, 3), gap(6, "Hold the")]);
+
+    const after = fold(wholeAnswer.slice(7), answer);
+
+    expect(answer).toMatchObject({ text: "Hold the", lastSequence: 6, phase: "streaming" });
+    expect(after.text).toBe("Hold the button.");
+  });
+
+  test("a snapshot older than the text is ignored", () => {
+    const answer = fold(wholeAnswer.slice(0, 8));
+
+    expect(fold([gap(6, "Hold the")], answer)).toBe(answer);
+  });
+});
+
+describe("the queue", () => {
+  const update = (position: number): QueueEvent => ({
+    type: "chatserve:queue.updated",
+    response_id: "resp_1",
+    position,
+    eta_ms: 4000,
+  });
+
+  test("a position is shown while waiting and forgotten when the answer begins", () => {
+    const waiting = fold([...number([created, queued]), update(2)]);
+
+    const begun = fold([{ ...number([inProgress])[0]!, sequence_number: 2 }], waiting);
+
+    expect(waiting).toMatchObject({ phase: "queued", queue: { position: 2, etaMs: 4000 } });
+    expect(begun).toMatchObject({ phase: "prefilling", queue: null });
+  });
+
+  test("a late position does not take a streaming answer back", () => {
+    const streaming = fold(wholeAnswer.slice(0, 6));
+
+    expect(fold([update(1)], streaming)).toBe(streaming);
+  });
+});
+
+describe("an early end", () => {
+  const cancelled = ended({
+    status: "incomplete",
+    incomplete_details: { reason: "chatserve:cancelled" },
+  });
+
+  test.each([
+    ["queued", [created, queued]],
+    ["prefilling", [created, queued, inProgress]],
+    ["streaming", [created, queued, inProgress, delta("Hold")]],
+  ])("a cancel while %s keeps what was said and reads stopped", (phase, events) => {
+    const running = requestStop(fold(number(events)));
+    const stopped = fold(number([...events, cancelled]).slice(-1), running);
+
+    expect(running).toMatchObject({ phase, isStopping: true });
+    expect(stopped).toMatchObject({ phase: "stopped", isStopping: false, text: running.text });
+  });
+
+  test("a stop asked for after the end changes nothing", () => {
+    const answer = fold(wholeAnswer);
+
+    expect(requestStop(answer)).toBe(answer);
+  });
+
+  test("the token limit reads cut", () => {
+    const limit = { reason: "max_output_tokens" };
+    const events = [created, queued, inProgress, delta("Hold")];
+    const last = ended({ status: "incomplete", incomplete_details: limit });
+
+    expect(fold(number([...events, last])).phase).toBe("cut");
+  });
+
+  test("a failure keeps the text and carries the precise code", () => {
+    const error = { code: "server_error", message: "lost", "chatserve:code": "worker_lost" };
+    const events = [created, queued, inProgress, delta("Hold")];
+
+    const answer = fold(number([...events, ended({ status: "failed", error })]));
+
+    expect(answer).toMatchObject({ phase: "failed", text: "Hold" });
+    expect(answer.error).toEqual({ code: "worker_lost", message: "lost" });
+  });
+
+  test("a refused create fails without an id, so that it can be sent again", () => {
+    const refusal = { type: "error", error: { code: "queue_full", message: "full" } } as const;
+
+    const answer = fold([refusal]);
+
+    expect(answer).toMatchObject({ phase: "failed", responseId: null });
+    expect(answer.error).toEqual({ code: "queue_full", message: "full" });
+  });
+
+  test("nothing changes a settled answer", () => {
+    const settled = failAnswer(newAnswer(0), { code: "x", message: "y" });
+
+    expect(isSettled(settled)).toBe(true);
+    expect(fold(wholeAnswer, settled)).toBe(settled);
+  });
+});

@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+
+import type { AnswerEvent } from "../src/protocol";
+import { ended, wholeAnswer } from "./events";
+import { storedItem } from "./fakes";
+import { Harness } from "./harness";
+
+let page: Harness;
+
+beforeEach(() => {
+  page = new Harness();
+});
+
+afterEach(() => page.end());
+
+describe("a dropped socket", () => {
+  test("at any event loses and repeats nothing", async () => {
+    for (let cut = 1; cut < wholeAnswer.length; cut += 1) {
+      page.session = page.makeSession();
+      page.connection.wake();
+      page.socket().accept();
+      await page.say("Hello");
+      const streamId = page.lane();
+      await page.receive(wholeAnswer.slice(0, cut), streamId);
+
+      await page.reconnect();
+      const resume = page.sent("chatserve:response.resume").at(-1)!;
+      await page.receive(wholeAnswer.slice((resume.starting_after ?? -1) + 1), resume.stream_id);
+
+      expect(resume).toMatchObject({ response_id: "resp_1", starting_after: cut - 1 });
+      expect(page.lastAnswer()).toMatchObject({ phase: "completed", text: "Hold the button." });
+    }
+  });
+
+  test("before the answer was accepted sends the same frame again", async () => {
+    page.socket().accept();
+    await page.say("Hello");
+
+    await page.reconnect();
+    await page.receive(wholeAnswer);
+
+    const [first, second] = page.sent("response.create");
+    expect(second).toEqual(first);
+    expect(page.lastAnswer()).toMatchObject({ phase: "completed", text: "Hold the button." });
+  });
+
+  test("that the message itself causes is not provoked for ever", async () => {
+    page.socket().accept();
+    await page.say("Hello");
+
+    for (let attempt = 0; attempt < 5; attempt += 1) await page.reconnect();
+
+    expect(page.sent("response.create")).toHaveLength(3);
+    expect(page.lastAnswer()).toMatchObject({ phase: "failed", error: { code: "undeliverable" } });
+  });
+
+  test("before the answer was accepted may find it over, with its log gone", async () => {
+    page.socket().accept();
+    await page.say("Hello");
+
+    await page.reconnect();
+    const end = { ...ended({ status: "completed" }), sequence_number: 8 } as AnswerEvent;
+    const gap = { type: "chatserve:response.gap", response_id: "resp_1", from: 0, to: 7 } as const;
+    await page.receive([{ ...gap, snapshot: "Hi!" }, end]);
+
+    expect(page.lastAnswer()).toMatchObject({
+      phase: "completed",
+      text: "Hi!",
+      responseId: "resp_1",
+    });
+  });
+
+  test("whose answer cannot be resumed any more shows what was stored of it", async () => {
+    page.socket().accept();
+    await page.say("Hello");
+    await page.receive(wholeAnswer.slice(0, 6));
+    const answer = {
+      ...storedItem("assistant", "Hold on.", "msg_2"),
+      "chatserve:response_id": "resp_1",
+    };
+    page.store.items = [storedItem("user", "Hello", "msg_1"), answer];
+
+    await page.reconnect();
+    const gone = { type: "error", error: { code: "response_not_found", message: "gone" } } as const;
+    await page.receive([gone]);
+
+    expect(page.lastAnswer()).toMatchObject({ phase: "completed", text: "Hold on." });
+  });
+
+  test("whose running answer cannot be resumed says so and does not ask again", async () => {
+    page.socket().accept();
+    await page.say("Hello");
+    await page.receive(wholeAnswer.slice(0, 6));
+    page.store.items = [storedItem("user", "Hello", "msg_1")];
+    page.store.session.active_response_id = "resp_1";
+
+    await page.reconnect();
+    await page.receive([{ type: "error", error: { code: "server_error", message: "no" } }]);
+
+    expect(page.lastAnswer()).toMatchObject({ phase: "failed", text: "Hold" });
+    expect(page.sent("chatserve:response.resume")).toHaveLength(1);
+  });
+
+  test("a missing event is asked for on the same socket", async () => {
+    page.socket().accept();
+    await page.say("Hello");
+    const streamId = page.lane();
+    await page.receive([...wholeAnswer.slice(0, 6), ...wholeAnswer.slice(7)], streamId);
+
+    const [resume] = page.sent("chatserve:response.resume");
+    await page.receive(wholeAnswer.slice(6), streamId);
+
+    expect(resume).toMatchObject({ starting_after: 5, stream_id: streamId });
+    expect(page.lastAnswer()).toMatchObject({ phase: "completed", text: "Hold the button." });
+  });
+});
+
+describe("a stop", () => {
+  const cancelled = {
+    ...ended({ status: "incomplete", incomplete_details: { reason: "chatserve:cancelled" } }),
+    sequence_number: 2,
+  } as AnswerEvent;
+
+  test("before the connection is there sends nothing at all", async () => {
+    await page.say("Hello");
+
+    page.session.stop();
+    page.socket().accept();
+
+    expect(page.lastAnswer().phase).toBe("stopped");
+    expect(page.sent("response.create")).toEqual([]);
+  });
+
+  test("before the answer has an id names its lane, and its id once it is known", async () => {
+    page.socket().accept();
+    await page.say("Hello");
+
+    page.session.stop();
+    await page.receive(wholeAnswer.slice(0, 1));
+
+    expect(page.sent("response.cancel")).toEqual([
+      { type: "response.cancel", stream_id: page.lane() },
+      { type: "response.cancel", response_id: "resp_1" },
+    ]);
+  });
+
+  test("in the queue ends the answer and frees the composer", async () => {
+    page.socket().accept();
+    await page.say("Hello");
+    await page.receive(wholeAnswer.slice(0, 2));
+
+    page.session.stop();
+    page.session.stop();
+    const isStopping = page.lastAnswer().isStopping;
+    await page.receive([cancelled]);
+
+    expect(isStopping).toBe(true);
+    expect(page.sent("response.cancel")).toHaveLength(1);
+    expect(page.lastAnswer().phase).toBe("stopped");
+    expect(page.session.running.value).toBeNull();
+  });
+
+  test("while the socket is away is said again on the next one", async () => {
+    page.socket().accept();
+    await page.say("Hello");
+    await page.receive(wholeAnswer.slice(0, 6));
+    page.socket().drop();
+
+    page.session.stop();
+    await vi.advanceTimersByTimeAsync(1_000);
+    page.socket().accept();
+
+    expect(page.socket().sent.map(({ type }) => type)).toEqual([
+      "chatserve:response.resume",
+      "response.cancel",
+    ]);
+  });
+});

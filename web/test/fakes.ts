@@ -1,0 +1,108 @@
+/** Stand-ins for the browser: a socket that a test drives, and a gateway's HTTP surface. */
+
+import { vi } from "vitest";
+
+import type { ClientMessage, WireConversation, WireItem, WireModel } from "../src/protocol";
+
+export class FakeSocket {
+  readyState = 0;
+  sent: ClientMessage[] = [];
+  onmessage: ((message: { data: unknown }) => void) | null = null;
+  onclose: ((closed: { code: number; reason: string }) => void) | null = null;
+
+  send(text: string): void {
+    this.sent.push(JSON.parse(text) as ClientMessage);
+  }
+
+  close(): void {
+    this.readyState = 3;
+  }
+
+  /** The server accepts and says its first word. */
+  accept(): void {
+    this.readyState = 1;
+    this.receive({ type: "chatserve:connection.opened" });
+  }
+
+  receive(event: object): void {
+    this.onmessage?.({ data: JSON.stringify(event) });
+  }
+
+  /** The connection ends from the other side. */
+  drop(code = 1006, reason = ""): void {
+    this.readyState = 3;
+    this.onclose?.({ code, reason });
+  }
+}
+
+/** What the page needs of a browser, with time that only moves when a test says so. */
+export function fakeBrowser(): void {
+  vi.useFakeTimers({ now: 0 });
+  vi.stubGlobal("document", { hidden: true, baseURI: "http://chat.test/" });
+}
+
+/** The parts of a window that the page listens to and writes to. */
+export function fakeWindow(): { goTo(hash: string): void } {
+  const listeners = new Map<string, () => void>();
+  const location = { hash: "" };
+  const listen = (type: string, listener: () => void) => listeners.set(type, listener);
+  vi.stubGlobal("document", {
+    hidden: true,
+    baseURI: "http://chat.test/",
+    addEventListener: listen,
+  });
+  vi.stubGlobal("window", { addEventListener: listen });
+  vi.stubGlobal("location", location);
+  vi.stubGlobal("history", {
+    replaceState: (_state: unknown, _title: string, hash: string) => (location.hash = hash),
+  });
+  return {
+    goTo: (hash) => {
+      location.hash = hash;
+      listeners.get("hashchange")?.();
+    },
+  };
+}
+
+export interface FakeStore {
+  session: WireConversation;
+  items: WireItem[];
+  models: WireModel[];
+  /** Requests as "METHOD path", in order. */
+  calls: string[];
+  /** When set, every request is answered by this. */
+  refusal: { status: number; code: string; message: string } | null;
+}
+
+/** Serve one session over a stubbed `fetch`. */
+export function fakeStore(): FakeStore {
+  const session = { id: "conv_1", title: "", created_at: 0, updated_at: 0 };
+  const store: FakeStore = {
+    session: { ...session, active_response_id: null },
+    items: [],
+    models: [{ id: "tiny" }],
+    calls: [],
+    refusal: null,
+  };
+  vi.stubGlobal("fetch", async (url: URL, { method }: { method: string }) => {
+    store.calls.push(`${method} ${url.pathname}`);
+    if (store.refusal !== null) {
+      return Response.json({ error: store.refusal }, { status: store.refusal.status });
+    }
+    if (url.pathname.endsWith("/items")) {
+      return Response.json({ data: store.items, has_more: false });
+    }
+    if (url.pathname === "/v1/models") {
+      return Response.json({ data: store.models, has_more: false });
+    }
+    if (url.pathname === "/v1/chatserve/conversations") {
+      return Response.json({ data: [store.session], has_more: false });
+    }
+    return Response.json(store.session);
+  });
+  return store;
+}
+
+export function storedItem(role: WireItem["role"], text: string, id: string): WireItem {
+  return { id, type: "message", role, status: "completed", content: [{ type: "text", text }] };
+}

@@ -1,0 +1,123 @@
+import { describe, expect, test } from "vitest";
+
+import { followedAnswer, newAnswer, requestStop, storedAnswer, type Answer } from "../src/answer";
+import { hashOf, sessionIdIn } from "../src/router";
+import { groupByDay } from "../src/session_list";
+import { toTitle } from "../src/title";
+import {
+  announcement,
+  connectionWords,
+  endingWords,
+  errorWords,
+  figuresInFull,
+  formatDuration,
+  formatRate,
+  progressWords,
+} from "../src/words";
+import { timings, usage } from "./events";
+
+const waiting = (position: number, etaMs: number | null): Answer => ({
+  ...followedAnswer("resp_1"),
+  queue: { position, etaMs },
+});
+
+describe("progress", () => {
+  test.each<[string, Answer, string | null]>([
+    ["sending", newAnswer(0), "sending"],
+    ["queued", followedAnswer("resp_1"), "queued"],
+    ["next", waiting(0, null), "next in the queue"],
+    ["third", waiting(2, 4000), "3rd in the queue, about 4 s"],
+    ["twelfth", waiting(11, null), "12th in the queue"],
+    ["prefilling", { ...newAnswer(0), phase: "prefilling" }, "prefilling"],
+    ["streaming", { ...newAnswer(0), phase: "streaming" }, null],
+    ["stopping", requestStop(newAnswer(0)), "stopping"],
+  ])("reads right while %s", (_, answer, words) => {
+    expect(progressWords(answer, true)).toBe(words);
+  });
+
+  test("tells that the connection is waited for", () => {
+    expect(progressWords(newAnswer(0), false)).toBe("waiting for the connection");
+  });
+});
+
+test("a connection tells the seconds to its next try", () => {
+  expect(connectionWords({ kind: "reconnecting", retryAtMs: 5000 }, 2400)).toBe(
+    "reconnecting in 3 s",
+  );
+  expect(connectionWords({ kind: "reconnecting", retryAtMs: 5000 }, 5200)).toBe(
+    "reconnecting in 1 s",
+  );
+  expect(connectionWords({ kind: "offline" }, 0)).toBe("offline, reading only");
+});
+
+test("an early end is named, with the number of tokens where it is known", () => {
+  expect(endingWords(storedAnswer({ phase: "stopped" }))).toBe("stopped");
+  expect(endingWords(storedAnswer({ phase: "cut", usage }))).toBe("cut at 3 tokens");
+  expect(endingWords(storedAnswer({ phase: "cut" }))).toBe("cut");
+  expect(endingWords(storedAnswer({}))).toBeNull();
+});
+
+test("the end of an answer is announced, its tokens are not", () => {
+  expect(announcement(storedAnswer({}))).toBe("Answer finished");
+  expect(announcement(storedAnswer({ phase: "cut", usage }))).toBe("Answer cut at 3 tokens");
+  expect(announcement({ ...newAnswer(0), phase: "prefilling" })).toBeNull();
+});
+
+test("all figures are told in full, and only those that exist", () => {
+  expect(figuresInFull(storedAnswer({ usage, timings }))).toBe(
+    "Prompt tokens: 40\nof them cached: 32\nAnswer tokens: 3\nQueue: 2 ms\nPrefill: 30 ms\n" +
+      "Time to first token: 32 ms\nBetween tokens (median): 9 ms",
+  );
+  expect(figuresInFull(storedAnswer({}))).toBe("");
+});
+
+test("an error is a sentence, with what to do where that is known", () => {
+  expect(errorWords({ code: "no_worker", message: "no engine worker is running" })).toBe(
+    "No engine worker is running. Start an engine, or wait until it has loaded its model.",
+  );
+  expect(errorWords({ code: "other", message: "What now?" })).toBe("What now?");
+});
+
+test("durations and rates have as many digits as mean something", () => {
+  expect([formatDuration(48.2), formatDuration(1240), formatRate(61.4), formatRate(4.25)]).toEqual([
+    "48 ms",
+    "1.2 s",
+    "61 tokens/s",
+    "4.3 tokens/s",
+  ]);
+});
+
+test("an address names a session or a new chat", () => {
+  expect(sessionIdIn(hashOf("conv_1"))).toBe("conv_1");
+  expect(sessionIdIn(hashOf("a/b#c"))).toBe("a/b#c");
+  expect([sessionIdIn(""), sessionIdIn("#/"), sessionIdIn("#/x/1")]).toEqual([null, null, null]);
+});
+
+test("a title is the first words on one line", () => {
+  expect(toTitle("  How do I\n reset it? ")).toBe("How do I reset it?");
+  expect(toTitle("word ".repeat(30))).toMatch(/^(word ){10,}word…$/);
+  expect(toTitle("x".repeat(100))).toBe(`${"x".repeat(59)}…`);
+});
+
+test("sessions stand under the days they were last used", () => {
+  const now = new Date(2026, 4, 20, 9, 0);
+  const at = (...when: [number, number, number, number]) => {
+    const updated_at = new Date(...when).getTime() / 1000;
+    return { id: "c", title: "", created_at: 0, updated_at, active_response_id: null };
+  };
+  const sessions = [
+    at(2026, 4, 20, 0),
+    at(2026, 4, 19, 23),
+    at(2026, 4, 14, 12),
+    at(2026, 4, 1, 12),
+    at(2025, 4, 1, 12),
+  ];
+
+  expect(groupByDay(sessions, now).map(({ name }) => name)).toEqual([
+    "Today",
+    "Yesterday",
+    "Last 7 days",
+    "Last 30 days",
+    "Earlier",
+  ]);
+});

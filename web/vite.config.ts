@@ -1,0 +1,24 @@
+import { defineConfig } from "vitest/config";
+
+const gateway = "http://127.0.0.1:8000";
+
+export default defineConfig({
+  base: "./",
+  // Preact's own JSX runtime; no plugin stands between the sources and the bundle.
+  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  build: {
+    outDir: "../chatserve/gateway/static",
+    emptyOutDir: true,
+    target: "es2022",
+    // The content security policy allows neither inlined assets nor inlined scripts.
+    assetsInlineLimit: 0,
+    modulePreload: false,
+  },
+  server: {
+    // The gateway answers its own origin only, so the proxy speaks as that.
+    proxy: {
+      "/v1": { target: gateway, ws: true, changeOrigin: true, headers: { origin: gateway } },
+    },
+  },
+  test: { include: ["test/**/*.test.{ts,tsx}"] },
+});
