@@ -32,10 +32,14 @@ _FIRST_OPENING_SEQUENCE = 2  # after CREATED and QUEUED, which the gateway wrote
 
 @dataclass(slots=True)
 class TokenClock:
-    """When the stages of an answer happened, in seconds of the caller's clock."""
+    """When the stages of an answer happened, in seconds of the caller's clock.
+
+    `is_take_over` says that the reader had its first token from an earlier worker.
+    """
 
     claimed_s: float
     queued_ms: float
+    is_take_over: bool = False
     admitted_s: float | None = None
     first_token_s: float | None = None
     last_token_s: float | None = None
@@ -55,11 +59,12 @@ class TokenClock:
         if self.first_token_s is None or self.last_token_s is None:
             return Timings(queue_ms=round(queue_ms, 2))
         prefill_ms = 1e3 * (self.first_token_s - self.admitted_s)
+        ttft_ms = None if self.is_take_over else round(queue_ms + prefill_ms, 2)
         decode_s = self.last_token_s - self.first_token_s
         return Timings(
             queue_ms=round(queue_ms, 2),
             prefill_ms=round(prefill_ms, 2),
-            ttft_ms=round(queue_ms + prefill_ms, 2),
+            ttft_ms=ttft_ms,
             itl_p50_ms=round(1e3 * median(self.gaps_s), 2) if self.gaps_s else None,
             tok_s=round(len(self.gaps_s) / decode_s, 2) if decode_s > 0 else None,
         )
@@ -73,7 +78,7 @@ class Answer:
 
     def __init__(self, claim: Claim, now_s: float):
         self.claim = claim
-        self.clock = TokenClock(claimed_s=now_s, queued_ms=claim.queued_ms)
+        self.clock = TokenClock(now_s, claim.queued_ms, bool(claim.logged_token_ids))
         self.is_finished = False
         self._next_sequence = claim.next_sequence
         self._text = claim.logged_text
@@ -159,8 +164,13 @@ class Answer:
         """See to it that the first `count` opening events are in the log or on their way."""
         done = self._num_logged_or_pending - _FIRST_OPENING_SEQUENCE
         for kind in _OPENING[max(0, done) : count]:
-            cached = self._cached_tokens if kind is EventKind.IN_PROGRESS else 0
-            self._pending.append(LogEvent(kind, cached_tokens=cached))
+            event = LogEvent(kind)
+            if kind is EventKind.IN_PROGRESS:
+                num_prompt_tokens = len(self.claim.request.prompt_token_ids)
+                event = replace(
+                    event, input_tokens=num_prompt_tokens, cached_tokens=self._cached_tokens
+                )
+            self._pending.append(event)
 
     def _close_delta(self) -> None:
         """Turn waiting text into an event. Ids without text wait for the text they belong to."""

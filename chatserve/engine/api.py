@@ -112,7 +112,7 @@ class Timings:
 
     `queue_ms` from enqueue to admission, `prefill_ms` from admission to the first token,
     `ttft_ms` their sum, `itl_p50_ms` the median gap between tokens, `tok_s` tokens per second
-    after the first. None where a stage was never reached.
+    after the first. None where a stage was never reached, or was an earlier worker's.
     """
 
     queue_ms: float | None = None
@@ -161,13 +161,15 @@ class LogEvent:
     """One event of an answer, before it has a number.
 
     `text` and `token_ids` belong to DELTA (the text may lag behind the ids: half a character or a
-    possible stop string is held back), `cached_tokens` to IN_PROGRESS, `outcome` to the terminal
-    event. The three DONE events carry nothing: their text is that of the deltas before them.
+    possible stop string is held back), `input_tokens` and `cached_tokens` to IN_PROGRESS,
+    `outcome` to the terminal event. The three DONE events carry nothing: their text is that of
+    the deltas before them.
     """
 
     kind: EventKind
     text: str = ""
     token_ids: tuple[int, ...] = ()
+    input_tokens: int = 0
     cached_tokens: int = 0
     outcome: Outcome | None = None
 

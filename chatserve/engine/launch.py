@@ -26,7 +26,7 @@ from chatserve.engine.worker import Worker, WorkerOptions
 from chatserve.engine.worker_metrics import WorkerMetrics
 from chatserve.errors import ConfigError
 from chatserve.kernels import get_ops
-from chatserve.model.catalog import resolve_model
+from chatserve.model.catalog import CATALOG, resolve_model
 from chatserve.model.config import ModelConfig
 from chatserve.model.weights import LoadedModel, load_model, resolve_dtype
 from chatserve.store.connection import open_store
@@ -111,7 +111,7 @@ def build_engine(config: EngineConfig) -> BuiltEngine:
         eos_token_ids=frozenset(model.eos_token_ids),
         device=config.device,
     )
-    card = _model_card(model, max_model_len)
+    card = _model_card(config, model, max_model_len)
     logger.info(
         "serving %s in %s on %s: %d pages of %d tokens, context %d, up to %d requests at once",
         *(card.name, str(dtype).removeprefix("torch."), config.device),
@@ -144,7 +144,8 @@ def _num_pages(
     )
 
 
-def _model_card(model: LoadedModel, max_model_len: int) -> ModelCard:
+def _model_card(config: EngineConfig, model: LoadedModel, max_model_len: int) -> ModelCard:
+    known = CATALOG.get(config.model)
     return ModelCard(
         name=model.name,
         max_model_len=max_model_len,
@@ -156,7 +157,7 @@ def _model_card(model: LoadedModel, max_model_len: int) -> ModelCard:
         eos_token=model.eos_token,
         eos_token_ids=model.eos_token_ids,
         adds_bos=model.adds_bos,
-        default_temperature=model.default_temperature,
-        default_top_p=model.default_top_p,
+        default_temperature=known.temperature if known else model.default_temperature,
+        default_top_p=known.top_p if known else model.default_top_p,
         default_top_k=model.default_top_k,
     )

@@ -7,7 +7,7 @@ the server allows no 0-0. Following a log that still grows is `log_reader.py`.
 Fields of an entry, short because a log has one entry every few tokens:
 
     delta           t text, i token ids
-    in progress     k kind, c cached tokens
+    in progress     k kind, n input tokens, c cached tokens
     terminal        k kind, o outcome
     any other       k kind
 """
@@ -101,6 +101,7 @@ def decode_entry(entry: StreamEntry) -> LogEntry:
         kind=EventKind(fields.get("k", EventKind.DELTA)),
         text=fields.get("t", ""),
         token_ids=unpack_token_ids(fields.get("i", "")),
+        input_tokens=int(fields.get("n", 0)),
         cached_tokens=int(fields.get("c", 0)),
         outcome=load_outcome(fields.get("o", "")),
     )
@@ -111,7 +112,7 @@ def encode_event(event: LogEvent) -> list[Value]:
     if event.kind is EventKind.DELTA:
         return ["t", event.text, "i", pack_token_ids(event.token_ids)]
     if event.kind is EventKind.IN_PROGRESS:
-        return ["k", event.kind.value, "c", event.cached_tokens]
+        return ["k", event.kind.value, "n", event.input_tokens, "c", event.cached_tokens]
     if event.kind.is_terminal:
         return ["k", event.kind.value, "o", dump_outcome(event.outcome)]
     return ["k", event.kind.value]

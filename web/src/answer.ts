@@ -28,6 +28,12 @@ export interface AnswerError {
   message: string;
 }
 
+/** The tokens of a prompt, and how many of them were in the prefix cache. */
+export interface PromptTokens {
+  total: number;
+  cached: number;
+}
+
 export interface Answer {
   /** Null until the server has accepted the turn, and with it stored the user's message. */
   responseId: string | null;
@@ -40,7 +46,8 @@ export interface Answer {
   /** The reader asked for the end and the terminal event has not come yet. */
   isStopping: boolean;
   queue: { position: number; etaMs: number | null } | null;
-  cachedTokens: number | null;
+  /** Known from admission on, before the first token. */
+  prompt: PromptTokens | null;
   usage: WireUsage | null;
   timings: WireTimings | null;
   /** When this page sent the message; null when it only follows the answer. */
@@ -57,7 +64,7 @@ const blankAnswer: Answer = {
   hasGap: false,
   isStopping: false,
   queue: null,
-  cachedTokens: null,
+  prompt: null,
   usage: null,
   timings: null,
   sentAtMs: null,
@@ -177,8 +184,15 @@ function changesOf(answer: Answer, event: NumberedEvent, atMs: number): Partial<
 }
 
 function onInProgress(event: LifecycleEvent): Partial<Answer> {
-  const cachedTokens = event["chatserve:cached_tokens"] ?? null;
-  return { phase: "prefilling", queue: null, cachedTokens };
+  const total = event["chatserve:input_tokens"];
+  const cached = event["chatserve:cached_tokens"];
+  const isKnown = total !== undefined && cached !== undefined;
+  return { phase: "prefilling", queue: null, prompt: isKnown ? { total, cached } : null };
+}
+
+/** Return the prompt's part of a usage object. */
+export function promptOf(usage: WireUsage): PromptTokens {
+  return { total: usage.input_tokens, cached: usage.input_tokens_details.cached_tokens };
 }
 
 function onText(answer: Answer, text: string, atMs: number): Partial<Answer> {
@@ -194,7 +208,7 @@ function onEnd(answer: Answer, response: WireResponse): Partial<Answer> {
     queue: null,
     usage: response.usage ?? null,
     timings: response["chatserve:timings"] ?? null,
-    cachedTokens: response.usage?.input_tokens_details.cached_tokens ?? answer.cachedTokens,
+    prompt: response.usage ? promptOf(response.usage) : answer.prompt,
     error: phase === "failed" ? toAnswerError(response.error) : null,
   };
 }

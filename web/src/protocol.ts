@@ -57,6 +57,7 @@ export interface LifecycleEvent extends Numbered {
     | "response.incomplete"
     | "response.failed";
   response: WireResponse;
+  "chatserve:input_tokens"?: number;
   "chatserve:cached_tokens"?: number;
 }
 

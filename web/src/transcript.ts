@@ -6,7 +6,7 @@
 
 import { signal, type Signal } from "@preact/signals";
 
-import { phaseOfIncomplete, storedAnswer, toAnswerError, type Answer, type Phase } from "./answer";
+import { phaseOfIncomplete, promptOf, storedAnswer, toAnswerError, type Answer, type Phase } from "./answer";
 import type { WireItem } from "./protocol";
 
 export interface UserEntry {
@@ -64,7 +64,7 @@ function toAnswer(item: WireItem): Answer {
     text: textOf(item),
     usage,
     timings: item["chatserve:timings"] ?? null,
-    cachedTokens: usage?.input_tokens_details.cached_tokens ?? null,
+    prompt: usage && promptOf(usage),
     error: phase === "failed" ? toAnswerError(item["chatserve:error"]) : null,
   });
 }

@@ -49,10 +49,16 @@ export function progressWords(answer: Answer, isLive: boolean): string | null {
     case "queued":
       return queueWords(answer);
     case "prefilling":
-      return "prefilling";
+      return prefillWords(answer);
     default:
       return null;
   }
+}
+
+function prefillWords({ prompt }: Answer): string {
+  if (prompt === null) return "prefilling";
+  const computed = prompt.total - prompt.cached;
+  return `prefilling ${formatCount(computed)} ${computed === 1 ? "token" : "tokens"}`;
 }
 
 /** Return how an answer came to an end other than its own, or null. */
@@ -84,10 +90,10 @@ export function announcement(answer: Answer): string | null {
 
 /** Return every figure of an answer, one a line, for the tooltip. */
 export function figuresInFull(answer: Answer): string {
-  const { usage, timings } = answer;
+  const { prompt, usage, timings } = answer;
   const lines: [string, string | null][] = [
-    ["Prompt tokens", usage && formatCount(usage.input_tokens)],
-    ["of them cached", usage && formatCount(usage.input_tokens_details.cached_tokens)],
+    ["Prompt tokens", prompt && formatCount(prompt.total)],
+    ["of them cached", prompt && formatCount(prompt.cached)],
     ["Answer tokens", usage && formatCount(usage.output_tokens)],
     ["Queue", durationOrNull(timings?.queue_ms)],
     ["Prefill", durationOrNull(timings?.prefill_ms)],

@@ -56,11 +56,11 @@ describe("a whole answer", () => {
   test("its end settles usage, timings and cached tokens", () => {
     const answer = fold(wholeAnswer);
 
-    expect(answer).toMatchObject({ responseId: "resp_1", usage, timings, cachedTokens: 32 });
+    expect(answer).toMatchObject({ responseId: "resp_1", usage, timings, prompt: { total: 40, cached: 32 } });
   });
 
   test("cached tokens are known before the first text", () => {
-    expect(fold(wholeAnswer.slice(0, 3)).cachedTokens).toBe(32);
+    expect(fold(wholeAnswer.slice(0, 3)).prompt).toEqual({ total: 40, cached: 32 });
   });
 
   test("the time to the first token is measured here until the server tells it", () => {

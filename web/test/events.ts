@@ -37,6 +37,7 @@ export const queued: Unnumbered = {
 export const inProgress: Unnumbered = {
   type: "response.in_progress",
   response: response(),
+  "chatserve:input_tokens": 40,
   "chatserve:cached_tokens": 32,
 };
 export const itemAdded: Unnumbered = { type: "response.output_item.added" };

@@ -29,6 +29,11 @@ describe("progress", () => {
     ["third", waiting(2, 4000), "3rd in the queue, about 4 s"],
     ["twelfth", waiting(11, null), "12th in the queue"],
     ["prefilling", { ...newAnswer(0), phase: "prefilling" }, "prefilling"],
+    [
+      "prefilling a known prompt",
+      { ...newAnswer(0), phase: "prefilling", prompt: { total: 2400, cached: 100 } },
+      "prefilling 2,300 tokens",
+    ],
     ["streaming", { ...newAnswer(0), phase: "streaming" }, null],
     ["stopping", requestStop(newAnswer(0)), "stopping"],
   ])("reads right while %s", (_, answer, words) => {
@@ -64,7 +69,7 @@ test("the end of an answer is announced, its tokens are not", () => {
 });
 
 test("all figures are told in full, and only those that exist", () => {
-  expect(figuresInFull(storedAnswer({ usage, timings }))).toBe(
+  expect(figuresInFull(storedAnswer({ prompt: { total: 40, cached: 32 }, usage, timings }))).toBe(
     "Prompt tokens: 40\nof them cached: 32\nAnswer tokens: 3\nQueue: 2 ms\nPrefill: 30 ms\n" +
       "Time to first token: 32 ms\nBetween tokens (median): 9 ms",
   );

@@ -1,0 +1,45 @@
+"""`POST /v1/chat/completions`: a conversation in, an answer out, plain or streamed.
+
+Owns the way from the body to a prompt. The rest is common to both completion surfaces and stands
+in `completion_reply.py`.
+"""
+
+import time
+
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from chatserve.gateway.completion_reply import Completion, reply_to_completion
+from chatserve.gateway.replies import read_body
+from chatserve.gateway.services import Services
+from chatserve.protocol.chat import parse_chat_request
+from chatserve.protocol.completion_answers import ChatShape
+from chatserve.text.chat_template import ChatMessage
+
+
+class ChatCompletions:
+    """The endpoint, as an ASGI application.
+
+    Owns: nothing.
+    Used from: the event loop.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started_at = time.perf_counter()
+        request = Request(scope, receive)
+        services: Services = request.app.state.services
+        body = parse_chat_request(await read_body(request, services.config.max_message_bytes))
+        model = await services.models.get(body.stream.model)
+        messages = [ChatMessage(message.role, message.text) for message in body.messages]
+        completion = Completion(
+            model=model,
+            prompt_token_ids=await model.chat_token_ids(messages),
+            prompt_param="messages",
+            sampling=body.sampling,
+            stream=body.stream,
+            shape=ChatShape(),
+            id_prefix="chatcmpl-",
+            ignored=body.ignored,
+            started_at=started_at,
+        )
+        await reply_to_completion(services, completion, scope, receive, send)

@@ -1,0 +1,51 @@
+"""`POST /v1/completions`: a text or token ids in, their continuation out.
+
+Owns the way from the body to a prompt. The rest is common to both completion surfaces and stands
+in `completion_reply.py`.
+"""
+
+import time
+
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from chatserve.gateway.completion_reply import Completion, reply_to_completion
+from chatserve.gateway.models import ServedModel
+from chatserve.gateway.replies import read_body
+from chatserve.gateway.services import Services
+from chatserve.protocol.completion_answers import TextShape
+from chatserve.protocol.completions import DEFAULT_MAX_TOKENS, parse_completion_request
+
+
+class Completions:
+    """The endpoint, as an ASGI application.
+
+    Owns: nothing.
+    Used from: the event loop.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started_at = time.perf_counter()
+        request = Request(scope, receive)
+        services: Services = request.app.state.services
+        body = parse_completion_request(await read_body(request, services.config.max_message_bytes))
+        model = await services.models.get(body.stream.model)
+        completion = Completion(
+            model=model,
+            prompt_token_ids=await _token_ids(model, body.prompt),
+            prompt_param="prompt",
+            sampling=body.sampling,
+            stream=body.stream,
+            shape=TextShape(),
+            id_prefix="cmpl-",
+            ignored=body.ignored,
+            started_at=started_at,
+            default_max_tokens=DEFAULT_MAX_TOKENS,
+        )
+        await reply_to_completion(services, completion, scope, receive, send)
+
+
+async def _token_ids(model: ServedModel, prompt: str | list[int]) -> tuple[int, ...]:
+    if isinstance(prompt, str):
+        return await model.text_token_ids(prompt)
+    return tuple(prompt)

@@ -1,0 +1,144 @@
+"""One generation as a gateway sees it: put into the store, then read from its log.
+
+Owns the order of the steps (count the reader, enqueue, follow the log, let the reader go) and what
+is undone when one fails. Knows no transport: HTTP handlers and sockets read the same `Answer`.
+
+The one idea: an answer is only ever read inside an `async with`. Entering counts a reader before
+anything is stored, leaving takes it back whatever happened, and the table in `readers.py` decides
+what that means. So a client that vanishes at any moment leaves nothing behind.
+"""
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+
+from chatserve.engine.api import GenerationRequest, RequestId
+from chatserve.errors import QueueFull
+from chatserve.gateway.gateway_metrics import GatewayMetrics
+from chatserve.gateway.readers import Readers, abandonment_of
+from chatserve.store.connection import Store
+from chatserve.store.log_reader import LogReader
+from chatserve.store.queue import CancelOutcome
+from chatserve.store.response_log import LogEntry
+from chatserve.store.responses import ResponseRecord
+from chatserve.store.sessions import SessionTurn
+
+_RETRY_AFTER_S = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A generation that is decided and not yet stored.
+
+    `started_at` is when its request arrived, on the clock of `time.perf_counter`.
+    """
+
+    request: GenerationRequest
+    record: ResponseRecord
+    turn: SessionTurn | None = None
+    started_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A generation in the store. `position` is how many requests were before it in the queue."""
+
+    record: ResponseRecord
+    entries: AsyncIterator[LogEntry]
+    position: int = 0
+
+
+class Generations:
+    """Starts, follows and cancels generations.
+
+    Owns: the readers of every answer that is read through this gateway.
+    Used from: the event loop.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        log_reader: LogReader,
+        metrics: GatewayMetrics,
+        *,
+        max_queue: int,
+        grace_s: float,
+    ) -> None:
+        self._store = store
+        self._log_reader = log_reader
+        self._metrics = metrics
+        self._max_queue = max_queue
+        self._readers = Readers(store.queue.cancel, grace_s=grace_s)
+
+    @asynccontextmanager
+    async def start(self, draft: Draft) -> AsyncIterator[Answer]:
+        """Store and enqueue a generation, and read it.
+
+        Raises:
+            QueueFull: Too many requests wait already.
+            NotFound, Conflict: Its session is gone or busy.
+            StoreError: The store does not answer.
+        """
+        request_id = draft.request.request_id
+        with self._reading(draft.record):
+            # Cancelled or failed here, the request may be in the queue or not. Leaving cancels it
+            # in either case, which does nothing if it is not.
+            position = await self._store.queue.enqueue(
+                draft.request, draft.record, max_queue=self._max_queue, turn=draft.turn
+            )
+            if position is None:
+                self._readers.finish(request_id)
+                raise QueueFull(
+                    f"{self._max_queue} requests for model {draft.request.model} wait already",
+                    retry_after_s=_RETRY_AFTER_S,
+                )
+            entries = self._timed(self._entries(request_id), draft.started_at)
+            async with aclosing(entries):
+                yield Answer(draft.record, entries, position)
+
+    @asynccontextmanager
+    async def resume(self, record: ResponseRecord) -> AsyncIterator[Answer]:
+        """Read an answer that somebody started, from its first event.
+
+        Reading raises NotFound when the log is gone; a generation is never started.
+        """
+        with self._reading(record):
+            async with aclosing(self._entries(record.response_id)) as entries:
+                yield Answer(record, entries)
+
+    async def cancel(self, request_id: RequestId) -> CancelOutcome:
+        """End an answer, wherever it is. The terminal event arrives through its log."""
+        return await self._store.queue.cancel(request_id)
+
+    async def aclose(self) -> None:
+        await self._readers.aclose()
+
+    @contextmanager
+    def _reading(self, record: ResponseRecord) -> Iterator[None]:
+        self._readers.enter(record.response_id, abandonment_of(record))
+        try:
+            with self._metrics.readers.track_inprogress():
+                yield
+        finally:
+            self._readers.leave(record.response_id)
+
+    async def _entries(self, request_id: RequestId) -> AsyncGenerator[LogEntry, None]:
+        async with aclosing(self._log_reader.follow(request_id)) as entries:
+            async for entry in entries:
+                if entry.event.kind.is_terminal:
+                    self._readers.finish(request_id)
+                yield entry
+
+    async def _timed(
+        self, entries: AsyncGenerator[LogEntry, None], started_at: float
+    ) -> AsyncGenerator[LogEntry, None]:
+        """Pass entries on, and note when the reader gets the first text and each one after."""
+        last_text_at: float | None = None
+        async with aclosing(entries):
+            async for entry in entries:
+                if entry.event.text:
+                    now = time.perf_counter()
+                    self._metrics.observe_text(now, last_text_at, started_at)
+                    last_text_at = now
+                yield entry

@@ -1,0 +1,146 @@
+"""Which models can be asked right now, and the prompt encoder of each.
+
+Owns the gateway's picture of the workers: their latest heartbeats, and one encoder per model card.
+Knows no weights: a card is all that a gateway needs of a model.
+
+The picture is refreshed every second in the background, and once more when a model is asked for
+that it does not show, so that a worker's first heartbeat counts at once.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chatserve.engine.api import ModelCard
+from chatserve.errors import ModelError, NotFound, StoreError, Unavailable
+from chatserve.protocol.codes import ErrorCode
+from chatserve.protocol.errors import describe
+from chatserve.store.workers import WorkerBeat, Workers
+from chatserve.text.chat_template import ChatMessage
+from chatserve.text.prompt import PromptEncoder
+
+logger = logging.getLogger(__name__)
+
+REFRESH_S = 1.0
+
+# About a millisecond of tokenising. Longer texts are encoded in a thread, off the event loop.
+MAX_INLINE_CHARS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model as a gateway knows it.
+
+    Owns: nothing that changes.
+    Used from: the event loop.
+    """
+
+    card: ModelCard
+    fingerprint: str
+    encoder: PromptEncoder
+    loaded_at: int
+
+    async def chat_token_ids(self, messages: Sequence[ChatMessage]) -> tuple[int, ...]:
+        """Return the prompt for the next answer of a conversation, or raise InvalidRequest."""
+        if sum(len(message.content) for message in messages) <= MAX_INLINE_CHARS:
+            return self.encoder.prompt_token_ids(messages)
+        return await asyncio.to_thread(self.encoder.prompt_token_ids, messages)
+
+    async def text_token_ids(self, text: str) -> tuple[int, ...]:
+        """Return the prompt that continues a raw text."""
+        if len(text) <= MAX_INLINE_CHARS:
+            return self.encoder.completion_token_ids(text)
+        return await asyncio.to_thread(self.encoder.completion_token_ids, text)
+
+
+class ServedModels:
+    """The models of the workers that live.
+
+    Owns: the last heartbeats, the encoders, and the task that refreshes both.
+    Used from: the event loop.
+    """
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._beats: list[WorkerBeat] = []
+        self._models: dict[str, ServedModel] = {}
+        self._refreshing: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
+
+    @property
+    def beats(self) -> Sequence[WorkerBeat]:
+        """The last heartbeats that were read, one for each worker that lives."""
+        return self._beats
+
+    @property
+    def live(self) -> list[ServedModel]:
+        """The models that a live worker serves, by name."""
+        names = sorted({beat.model for beat in self._beats} & self._models.keys())
+        return [self._models[name] for name in names]
+
+    async def start(self) -> None:
+        """Read the picture once, then keep it fresh until `aclose`."""
+        await self.refresh()
+        self._refreshing = asyncio.create_task(self._keep_fresh())
+
+    async def aclose(self) -> None:
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            await asyncio.gather(self._refreshing, return_exceptions=True)
+
+    async def get(self, name: str) -> ServedModel:
+        """Return a model that can be asked now.
+
+        Raises:
+            NotFound: No worker serves a model of this name.
+            Unavailable: No worker lives at all.
+        """
+        found = self._find(name)
+        if found is None:
+            await self.refresh()
+            found = self._find(name)
+        if found is not None:
+            return found
+        if not self._beats:
+            raise Unavailable("no engine worker is running", code=ErrorCode.NO_WORKER)
+        served = ", ".join(model.card.name for model in self.live) or "none yet"
+        raise NotFound(
+            f"model {describe(name)} is not served; served: {served}",
+            code=ErrorCode.MODEL_NOT_FOUND,
+            param="model",
+        )
+
+    async def refresh(self) -> None:
+        """Read the heartbeats, and the cards that are new."""
+        async with self._lock:
+            self._beats = await self._workers.live()
+            for beat in self._beats:
+                known = self._models.get(beat.model)
+                if known is None or known.fingerprint != beat.card_fingerprint:
+                    await self._load(beat)
+
+    def _find(self, name: str) -> ServedModel | None:
+        return next((model for model in self.live if model.card.name == name), None)
+
+    async def _load(self, beat: WorkerBeat) -> None:
+        card = await self._workers.card(beat.model)
+        if card is None:  # its worker publishes it again with the next heartbeat
+            return
+        try:
+            encoder = await asyncio.to_thread(PromptEncoder, card)
+        except ModelError as error:
+            logger.error("the card of model %s cannot be used: %s", beat.model, error)
+            return
+        self._models[beat.model] = ServedModel(
+            card, beat.card_fingerprint, encoder, loaded_at=int(time.time())
+        )
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            await asyncio.sleep(REFRESH_S)
+            try:
+                await self.refresh()
+            except StoreError as error:
+                logger.warning("the workers' heartbeats cannot be read: %s", error)

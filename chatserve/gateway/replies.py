@@ -1,0 +1,101 @@
+"""HTTP bodies in and out: bounded reading, JSON replies, errors in OpenAI's shape.
+
+Owns what every endpoint does alike. Knows no endpoint.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from chatserve.errors import (
+    AnswerFailed,
+    ClientError,
+    InvalidRequest,
+    NotFound,
+    QueueFull,
+    StoreError,
+    TooLarge,
+    Unavailable,
+)
+from chatserve.protocol.codes import ErrorCode
+from chatserve.protocol.errors import error_body
+
+IGNORED_HEADER = "x-chatserve-ignored"
+
+
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """Return the whole body, or raise TooLarge without having read more than the limit."""
+    declared = request.headers.get("content-length", "0")
+    if declared.isascii() and declared.isdigit() and int(declared) > max_bytes:
+        raise _too_large(int(declared), max_bytes)
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > max_bytes:
+            raise _too_large(len(body), max_bytes)
+    return bytes(body)
+
+
+def _too_large(received: int, max_bytes: int) -> TooLarge:
+    return TooLarge(
+        f"the body has {received} bytes or more, the limit is {max_bytes}",
+        code=ErrorCode.BODY_TOO_LARGE,
+    )
+
+
+def json_response(
+    value: Any, *, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    """Return a JSON reply."""
+    return Response(orjson.dumps(value), status, headers, media_type="application/json")
+
+
+def ignored_header(names: Sequence[str]) -> dict[str, str]:
+    """Return the header that tells which names nobody knew, if there were any."""
+    return {IGNORED_HEADER: ", ".join(names)} if names else {}
+
+
+def error_response(error: ClientError) -> Response:
+    """Return an error reply, with the time to wait where there is one."""
+    headers = {}
+    if isinstance(error, QueueFull | Unavailable):
+        headers["retry-after"] = str(error.retry_after_s)
+    return json_response(error_body(error), status=error.status, headers=headers)
+
+
+def as_client_error(error: ClientError | StoreError) -> ClientError:
+    """Return what a client is told; a store's message may name addresses and stays here."""
+    if isinstance(error, ClientError):
+        return error
+    return Unavailable("the store cannot be reached", code=ErrorCode.STORE_UNAVAILABLE)
+
+
+async def on_service_error(_request: Request, error: Exception) -> Response:
+    """Reply to an error that was raised on purpose."""
+    assert isinstance(error, ClientError | StoreError), repr(error)
+    return error_response(as_client_error(error))
+
+
+async def on_http_exception(request: Request, error: Exception) -> Response:
+    """Reply to what the router refuses: an unknown path, a wrong method."""
+    assert isinstance(error, HTTPException), repr(error)
+    if error.status_code == 405:
+        refusal: ClientError = InvalidRequest(
+            f"{request.method} is not allowed here", code=ErrorCode.METHOD_NOT_ALLOWED
+        )
+        refusal.status = 405
+    else:
+        refusal = NotFound(f"there is nothing at {request.url.path}", code=ErrorCode.NOT_FOUND)
+        refusal.status = error.status_code
+    response = error_response(refusal)
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def on_fault(_request: Request, _error: Exception) -> Response:
+    """Reply to a fault of ours; the server logs it with its traceback."""
+    return error_response(AnswerFailed("internal error", code=ErrorCode.SERVER_ERROR))

@@ -1,0 +1,98 @@
+"""The gateway's process: a bound socket, services, uvicorn, and an orderly end.
+
+Owns the settings of the server below the application, each of which is there for a reason, and the
+order of the shutdown: no new connections, sockets are told 1012 so that their clients come back,
+requests get a moment, then the services close.
+"""
+
+import asyncio
+import logging
+import signal
+import socket
+import threading
+
+import uvicorn
+
+from chatserve.config import GatewayConfig
+from chatserve.errors import ConfigError
+from chatserve.gateway.app import create_app
+from chatserve.gateway.services import Services, open_services
+
+logger = logging.getLogger(__name__)
+
+GRACEFUL_SHUTDOWN_S = 5
+
+_BACKLOG = 2048
+
+
+async def run_gateway(config: GatewayConfig) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        ConfigError: The address cannot be listened on.
+        StoreError: The store cannot be used.
+    """
+    with bind(config.host, config.port) as listener:
+        _outlive_signals()
+        async with open_services(config) as services:
+            await create_server(services).serve(sockets=[listener])
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound and not listening yet, or raise ConfigError."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind)
+    except OSError as error:
+        raise ConfigError(f"--host {host} is no address to listen on: {error.strerror}") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"--host {host} --port {port} cannot be listened on: {error.strerror}"
+        ) from error
+    return listener
+
+
+def create_server(services: Services) -> uvicorn.Server:
+    """Return the server for services that are up."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            create_app(services),
+            http="httptools",
+            # The implementation that stops reading the application when the peer stops reading.
+            ws="websockets-sansio",
+            ws_max_size=services.config.max_message_bytes,
+            # 64 kB and more for each socket, and no gain on frames of a few bytes.
+            ws_per_message_deflate=False,
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            log_level=_server_log_level(services.config.log_level),
+            server_header=False,
+            proxy_headers=False,
+            backlog=_BACKLOG,
+            timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_S,
+        )
+    )
+
+
+def _server_log_level(log_level: str) -> str:
+    """Return the level for the server's own log, which on debug would show frames and headers."""
+    return "info" if log_level == "debug" else log_level
+
+
+def _outlive_signals() -> None:
+    """Keep this process alive through the signals that stop the server.
+
+    uvicorn stops at the first one, and raises it again when it is done. By default that would kill
+    the process before its services have closed.
+    """
+    if threading.current_thread() is threading.main_thread():
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, logger.debug, "signal %d", number)

@@ -1,0 +1,130 @@
+"""From the bytes of a JSON object to validated fields, with nothing silently dropped.
+
+Owns the three fates of a field. It is known and takes effect; it is known and its value is not
+served, which is refused with the reason; or nobody knows it, and the client is told that it was
+ignored. Knows no particular field.
+
+The one idea: a body is read by several small models, each of which takes its own names out of it,
+and what is left at the end is what nobody knew. A field that is null counts as not sent.
+"""
+
+from typing import Annotated, Any, TypeVar
+from urllib.parse import quote
+
+import orjson
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic_core import PydanticCustomError
+
+from chatserve.errors import InvalidRequest
+from chatserve.protocol.codes import ErrorCode
+from chatserve.protocol.errors import describe, invalid_request
+
+MAX_IGNORED_NAMES = 32
+MAX_NAME_CHARS = 64
+
+# Deep enough for the deepest known field: body, list, message, list, part.
+MAX_FIELD_DEPTH = 5
+
+# Every wire model has this config. Extra fields of nested objects are kept so that they can be
+# reported; those of the body itself never reach a model.
+WIRE = ConfigDict(strict=True, frozen=True, extra="allow", allow_inf_nan=False)
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def parse_object(raw: bytes | str) -> dict[str, Any]:
+    """Parse a JSON object; NaN, lone surrogates and absurd nesting are no JSON."""
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRequest(
+            f"the body is not valid JSON: {error.msg} at position {error.pos}",
+            code=ErrorCode.INVALID_JSON,
+        ) from None
+    if not isinstance(value, dict):
+        raise InvalidRequest(
+            f"the body must be a JSON object, received {describe(value)}",
+            code=ErrorCode.INVALID_TYPE,
+        )
+    return value
+
+
+class Body:
+    """A JSON object on its way to being understood.
+
+    Owns: the fields, and which of them a model has taken.
+    Used from: the parse functions of this package.
+    """
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._fields: dict[str, Any] = _without_nulls(fields, MAX_FIELD_DEPTH)
+        self._unknown = dict.fromkeys(self._fields)
+        self._unknown_nested: dict[str, None] = {}
+
+    def take(self, model: type[M]) -> M:
+        """Validate the fields that `model` declares, or raise InvalidRequest."""
+        names = {field.alias or name for name, field in model.model_fields.items()}
+        own = {name: value for name, value in self._fields.items() if name in names}
+        try:
+            taken = model.model_validate(own)
+        except ValidationError as failure:
+            raise invalid_request(failure) from None
+        for name in own:
+            self._unknown.pop(name, None)
+        self._unknown_nested.update(dict.fromkeys(_extra_names(taken, "")))
+        return taken
+
+    def ignored(self) -> tuple[str, ...]:
+        """Return the names that no model knew, printable and bounded in number and length."""
+        names = [*self._unknown, *self._unknown_nested]
+        return tuple(_printable(name) for name in names[:MAX_IGNORED_NAMES])
+
+
+def only(*neutral: Any, reason: str) -> AfterValidator:
+    """Return a validator that refuses every value but the neutral ones, and says why."""
+
+    def check(value: Any) -> Any:
+        if any(_is_same(value, allowed) for allowed in neutral):
+            return value
+        raise PydanticCustomError(ErrorCode.UNSUPPORTED.value, "{reason}", {"reason": reason})
+
+    return AfterValidator(check)
+
+
+NoTools = Annotated[Any, only([], reason="tool calls are not served")]
+
+
+def _is_same(value: Any, allowed: Any) -> bool:
+    """Compare without taking true for 1 or false for 0."""
+    return isinstance(value, bool) is isinstance(allowed, bool) and bool(value == allowed)
+
+
+def _without_nulls(value: Any, depth: int) -> Any:
+    """Return a value whose objects have lost their null members, down to a depth."""
+    if depth and isinstance(value, dict):
+        return {
+            name: _without_nulls(member, depth - 1)
+            for name, member in value.items()
+            if member is not None
+        }
+    if depth and isinstance(value, list):
+        return [_without_nulls(entry, depth - 1) for entry in value]
+    return value
+
+
+def _extra_names(model: BaseModel, prefix: str) -> list[str]:
+    names = [
+        prefix + name for name, value in (model.model_extra or {}).items() if value is not None
+    ]
+    for field, value in model:
+        if isinstance(value, BaseModel):
+            names += _extra_names(value, f"{prefix}{field}.")
+        elif isinstance(value, list) and value and isinstance(value[0], BaseModel):
+            for item in value:
+                names += _extra_names(item, f"{prefix}{field}[].")
+    return names
+
+
+def _printable(name: str) -> str:
+    """Return a name that may stand in a header: percent-encoded, and cut when it is long."""
+    return quote(name[:MAX_NAME_CHARS], safe="[]:.")

@@ -1,0 +1,127 @@
+"""The body of `POST /v1/chat/completions`.
+
+Owns which fields that surface has and what becomes of each. Knows no model and no answer: the
+shapes of the answer stand in `completion_answers.py`.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from chatserve.protocol.body import WIRE, Body, NoTools, only, parse_object
+from chatserve.protocol.messages import InputMessage, Messages
+from chatserve.protocol.sampling import RefusedSampling, SamplingFields
+
+MAX_NAME_CHARS = 256
+ModelName = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
+Label = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
+
+
+class StreamOptions(BaseModel):
+    """What a stream carries besides text.
+
+    Owns: nothing beyond its values.
+    Used from: `StreamFields`.
+    """
+
+    model_config = WIRE
+
+    include_usage: bool | None = None
+    include_obfuscation: Annotated[Any, only(False, reason="obfuscation is not served")] = False
+
+
+class StreamFields(BaseModel):
+    """Whether to stream, and how: shared by both completion surfaces.
+
+    Owns: nothing beyond its values.
+    Used from: the parse functions of the completion bodies.
+    """
+
+    model_config = WIRE
+
+    model: ModelName
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+
+    @property
+    def include_usage(self) -> bool:
+        return bool(self.stream_options and self.stream_options.include_usage)
+
+    @model_validator(mode="after")
+    def _options_need_a_stream(self) -> Self:
+        if self.stream_options is not None and not self.stream:
+            raise PydanticCustomError("conflict", "stream_options need stream to be true")
+        return self
+
+
+class _ChatFields(BaseModel):
+    model_config = WIRE
+
+    messages: Messages
+
+
+class InertFields(BaseModel):
+    """Fields that are accepted, checked for their type, and have no effect here.
+
+    Owns: nothing.
+    Used from: the parse functions of all bodies.
+    """
+
+    model_config = WIRE
+
+    user: Label | None = None
+    safety_identifier: Label | None = None
+    prompt_cache_key: Label | None = None
+    prompt_cache_retention: Label | None = None
+    service_tier: Label | None = None
+    parallel_tool_calls: bool | None = None
+
+
+class _InertChatFields(BaseModel):
+    model_config = WIRE
+
+    store: bool | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class _RefusedChatFields(BaseModel):
+    model_config = WIRE
+
+    tools: NoTools = []
+    functions: NoTools = []
+    tool_choice: Annotated[Any, only("none", "auto", reason="tool calls are not served")] = "none"
+    function_call: Annotated[Any, only("none", "auto", reason="tool calls are not served")] = "none"
+    response_format: Annotated[
+        Any, only({"type": "text"}, reason="only plain text answers are served")
+    ] = None
+    logprobs: Annotated[Any, only(False, reason="log probabilities are not served")] = False
+    top_logprobs: Annotated[Any, only(0, reason="log probabilities are not served")] = 0
+    modalities: Annotated[Any, only(["text"], reason="only text is served")] = None
+    audio: Annotated[Any, only(None, reason="only text is served")] = None
+    prediction: Annotated[Any, only(None, reason="predicted outputs are not served")] = None
+    reasoning_effort: Annotated[Any, only("none", reason="reasoning is not served")] = None
+    verbosity: Annotated[Any, only("medium", reason="verbosity is not served")] = None
+    web_search_options: Annotated[Any, only(None, reason="web search is not served")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A validated chat completion body. `ignored` are the names that nobody knew."""
+
+    messages: list[InputMessage]
+    stream: StreamFields
+    sampling: SamplingFields
+    ignored: tuple[str, ...]
+
+
+def parse_chat_request(raw: bytes) -> ChatRequest:
+    """Read a chat completion body, or raise InvalidRequest."""
+    body = Body(parse_object(raw))
+    stream = body.take(StreamFields)
+    fields = body.take(_ChatFields)
+    sampling = body.take(SamplingFields)
+    for model in (RefusedSampling, _RefusedChatFields, InertFields, _InertChatFields):
+        body.take(model)
+    return ChatRequest(fields.messages, stream, sampling, body.ignored())

@@ -1,0 +1,166 @@
+"""The answers of the two completion surfaces: chunks of a stream, and the whole object.
+
+Owns the shapes of `chat.completion` and `text_completion`, streamed or not. Both are made from the
+same log events as the Responses protocol; nothing is numbered, and only text, the end and the
+usage are shown. Knows no transport.
+
+The one idea: the finish reason stands in one chunk of its own, after the text and before the
+usage; until then it is null, and a stream that never gets there has failed.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from chatserve.engine.api import EventKind, FinishReason, LogEvent, Outcome, Usage
+from chatserve.errors import AnswerFailed
+from chatserve.protocol.codes import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerHead:
+    """What every chunk of one answer repeats."""
+
+    answer_id: str
+    model: str
+    created: int
+
+
+class AnswerShape(Protocol):
+    """How one surface writes text: the difference between the two kinds of answers."""
+
+    def opening(self) -> dict[str, Any] | None:
+        """Return the choice of the first chunk, or None if the surface has no such chunk."""
+
+    def delta(self, text: str) -> dict[str, Any]:
+        """Return the choice of a chunk with text."""
+
+    def ending(self, reason: str) -> dict[str, Any]:
+        """Return the choice of the chunk with the finish reason."""
+
+    def whole(self, text: str, reason: str) -> dict[str, Any]:
+        """Return the choice of an answer that is not streamed."""
+
+    def object_name(self, *, streamed: bool) -> str:
+        """Return the `object` member."""
+
+
+class ChatShape:
+    """Chat completions: messages and their deltas.
+
+    Owns: nothing.
+    Used from: the chat completions endpoint.
+    """
+
+    def opening(self) -> dict[str, Any] | None:
+        return _choice(delta={"role": "assistant", "content": ""})
+
+    def delta(self, text: str) -> dict[str, Any]:
+        return _choice(delta={"content": text})
+
+    def ending(self, reason: str) -> dict[str, Any]:
+        return _choice(reason, delta={})
+
+    def whole(self, text: str, reason: str) -> dict[str, Any]:
+        return _choice(reason, message={"role": "assistant", "content": text, "refusal": None})
+
+    def object_name(self, *, streamed: bool) -> str:
+        return "chat.completion.chunk" if streamed else "chat.completion"
+
+
+class TextShape:
+    """Completions: bare text.
+
+    Owns: nothing.
+    Used from: the completions endpoint.
+    """
+
+    def opening(self) -> dict[str, Any] | None:
+        return None
+
+    def delta(self, text: str) -> dict[str, Any]:
+        return _choice(text=text)
+
+    def ending(self, reason: str) -> dict[str, Any]:
+        return _choice(reason, text="")
+
+    def whole(self, text: str, reason: str) -> dict[str, Any]:
+        return _choice(reason, text=text)
+
+    def object_name(self, *, streamed: bool) -> str:
+        return "text_completion"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerWriter:
+    """Writes one answer in the shape of its surface.
+
+    Owns: nothing; it is a function of its fields and the events.
+    Used from: the event loop, one instance per answer.
+    """
+
+    head: AnswerHead
+    shape: AnswerShape
+    include_usage: bool = False
+
+    def chunks(self, event: LogEvent) -> list[dict[str, Any]]:
+        """Return the chunks that an event becomes, or raise AnswerFailed."""
+        if event.kind is EventKind.IN_PROGRESS:
+            opening = self.shape.opening()
+            return [self._chunk(opening)] if opening else []
+        if event.kind is EventKind.DELTA:
+            return [self._chunk(self.shape.delta(event.text))] if event.text else []
+        if event.outcome is None:
+            return []
+        last = [self._chunk(self.shape.ending(finish_reason(event.outcome)))]
+        if self.include_usage:
+            usage = completion_usage(event.outcome.usage)
+            last.append({**self._envelope(streamed=True), "choices": [], "usage": usage})
+        return last
+
+    def whole(self, text: str, outcome: Outcome) -> dict[str, Any]:
+        """Return the object of an answer that is not streamed, or raise AnswerFailed."""
+        return {
+            **self._envelope(streamed=False),
+            "choices": [self.shape.whole(text, finish_reason(outcome))],
+            "usage": completion_usage(outcome.usage),
+        }
+
+    def _chunk(self, choice: dict[str, Any]) -> dict[str, Any]:
+        chunk = {**self._envelope(streamed=True), "choices": [choice]}
+        return {**chunk, "usage": None} if self.include_usage else chunk
+
+    def _envelope(self, *, streamed: bool) -> dict[str, Any]:
+        return {
+            "id": self.head.answer_id,
+            "object": self.shape.object_name(streamed=streamed),
+            "created": self.head.created,
+            "model": self.head.model,
+        }
+
+
+def finish_reason(outcome: Outcome) -> str:
+    """Return the finish reason, or raise AnswerFailed for an end that these surfaces lack."""
+    match outcome.finish_reason:
+        case FinishReason.STOP | FinishReason.LENGTH:
+            return outcome.finish_reason.value
+        case FinishReason.ABORT:
+            raise AnswerFailed("the answer was cancelled", code=ErrorCode.CANCELLED)
+        case _:
+            raise AnswerFailed(
+                outcome.error_message or "the answer failed",
+                code=outcome.error_code or ErrorCode.SERVER_ERROR,
+            )
+
+
+def completion_usage(usage: Usage) -> dict[str, Any]:
+    """Return usage under the names of the completion surfaces."""
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+    }
+
+
+def _choice(reason: str | None = None, **members: Any) -> dict[str, Any]:
+    return {"index": 0, **members, "logprobs": None, "finish_reason": reason}

@@ -1,0 +1,217 @@
+"""The server's events of one answer, made from its log.
+
+Owns the shape of every `response.*` event and of the response object inside some of them. Knows no
+transport: the lane's `stream_id` is added by whoever sends the event.
+
+The one idea: the log is compact, the wire is not. The text in the `done` events and the response
+object in the first and last events are not in the log; `ResponseProjector` puts them back by
+folding the events before. So every transport and every replay shows the same events under the same
+numbers, and a projector that is to start in the middle must be fed from the beginning.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, assert_never
+
+from chatserve.engine.api import EventKind, FinishReason, LogEvent, Outcome, Usage
+from chatserve.protocol.codes import ErrorCode
+
+OUTPUT_INDEX = 0
+CONTENT_INDEX = 0
+
+REASON_LENGTH = "max_output_tokens"
+REASON_CANCELLED = "chatserve:cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseHead:
+    """What is known of a response before its first event, and never changes after.
+
+    `echo` are the request's fields that the response object repeats; `ignored` the names that the
+    client sent and nobody knew.
+    """
+
+    response_id: str
+    message_id: str
+    model: str
+    created_at: int
+    echo: dict[str, Any] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+
+
+class ResponseProjector:
+    """Turns the log events of one answer into wire events.
+
+    Owns: the text so far, and whether the output item has begun.
+    Used from: the event loop, one instance per reader.
+    """
+
+    def __init__(self, head: ResponseHead) -> None:
+        self._head = head
+        self._deltas: list[str] = []
+        self._has_item = False
+
+    @property
+    def text(self) -> str:
+        """The answer's text as far as it has been folded."""
+        return "".join(self._deltas)
+
+    def project(self, sequence_number: int, event: LogEvent) -> dict[str, Any]:
+        """Return the wire event for a log event, which must be the next one of the answer."""
+        return {
+            "type": event.kind.value,
+            "sequence_number": sequence_number,
+            **self._members(event),
+        }
+
+    def _members(self, event: LogEvent) -> dict[str, Any]:
+        match event.kind:
+            case EventKind.CREATED:
+                return self._created()
+            case EventKind.QUEUED:
+                return {"response": self._response("queued")}
+            case EventKind.IN_PROGRESS:
+                return {
+                    "response": self._response("in_progress"),
+                    "chatserve:input_tokens": event.input_tokens,
+                    "chatserve:cached_tokens": event.cached_tokens,
+                }
+            case EventKind.DELTA:
+                self._deltas.append(event.text)
+                return {**self._place(), "delta": event.text, "logprobs": []}
+            case EventKind.TEXT_DONE:
+                return {**self._place(), "text": self.text, "logprobs": []}
+            case EventKind.PART_ADDED | EventKind.PART_DONE:
+                return {**self._place(), "part": text_part(self.text)}
+            case EventKind.ITEM_ADDED | EventKind.ITEM_DONE:
+                return self._item_event(event.kind)
+            case EventKind.COMPLETED | EventKind.INCOMPLETE | EventKind.FAILED:
+                assert event.outcome is not None, f"{event.kind} without an outcome"
+                return {"response": self.final_response(event.outcome)}
+            case _:
+                assert_never(event.kind)
+
+    def final_response(self, outcome: Outcome) -> dict[str, Any]:
+        """Return the response object of an answer that has ended."""
+        response = self._response(outcome.terminal_kind.value.removeprefix("response."))
+        response["usage"] = usage_object(outcome.usage)
+        response["chatserve:timings"] = asdict(outcome.timings)
+        response["incomplete_details"] = incomplete_details(outcome)
+        response["error"] = failure(outcome)
+        if self._has_item:
+            response["output"] = [self._item(item_status(outcome))]
+        return response
+
+    def _created(self) -> dict[str, Any]:
+        members: dict[str, Any] = {"response": self._response("queued")}
+        if self._head.ignored:
+            members["chatserve:ignored"] = list(self._head.ignored)
+        return members
+
+    def _item_event(self, kind: EventKind) -> dict[str, Any]:
+        self._has_item = True
+        item = self._item("in_progress" if kind is EventKind.ITEM_ADDED else "completed")
+        if kind is EventKind.ITEM_ADDED:
+            item["content"] = []
+        return {"output_index": OUTPUT_INDEX, "item": item}
+
+    def _place(self) -> dict[str, Any]:
+        return {
+            "item_id": self._head.message_id,
+            "output_index": OUTPUT_INDEX,
+            "content_index": CONTENT_INDEX,
+        }
+
+    def _item(self, status: str) -> dict[str, Any]:
+        return {
+            "id": self._head.message_id,
+            "type": "message",
+            "role": "assistant",
+            "status": status,
+            "content": [text_part(self.text)],
+        }
+
+    def _response(self, status: str) -> dict[str, Any]:
+        return {
+            "id": self._head.response_id,
+            "object": "response",
+            "created_at": self._head.created_at,
+            "status": status,
+            "model": self._head.model,
+            "output": [],
+            "usage": None,
+            "error": None,
+            "incomplete_details": None,
+            "parallel_tool_calls": False,
+            "tool_choice": "none",
+            "tools": [],
+            **self._head.echo,
+        }
+
+
+def gap_events(
+    head: ResponseHead, text: str, outcome: Outcome, *, starting_after: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a resume gets when the log is gone: a snapshot, and the terminal event.
+
+    The numbers of the trimmed events are not known any more. The snapshot counts as one event, so
+    that the terminal one follows on for a reader that checks.
+    """
+    projector = ResponseProjector(head)
+    projector.project(0, LogEvent(EventKind.ITEM_ADDED))
+    projector.project(0, LogEvent(EventKind.DELTA, text))
+    gap_number = starting_after + 1
+    gap = {
+        "type": "chatserve:response.gap",
+        "response_id": head.response_id,
+        "from": gap_number,
+        "to": gap_number,
+        "snapshot": text,
+    }
+    terminal = LogEvent(outcome.terminal_kind, outcome=outcome)
+    return gap, projector.project(gap_number + 1, terminal)
+
+
+def text_part(text: str) -> dict[str, Any]:
+    """Return a content part of an assistant message."""
+    return {"type": "output_text", "text": text, "annotations": []}
+
+
+def usage_object(usage: Usage) -> dict[str, Any]:
+    """Return the usage of a response; every prompt token that was computed enters the cache."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {
+            "cached_tokens": usage.cached_tokens,
+            "cache_write_tokens": usage.input_tokens - usage.cached_tokens,
+        },
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }
+
+
+def incomplete_details(outcome: Outcome) -> dict[str, str] | None:
+    """Return why an answer stopped before its end, or None if it did not."""
+    match outcome.finish_reason:
+        case FinishReason.LENGTH:
+            return {"reason": REASON_LENGTH}
+        case FinishReason.ABORT:
+            return {"reason": REASON_CANCELLED}
+        case _:
+            return None
+
+
+def failure(outcome: Outcome) -> dict[str, Any] | None:
+    """Return the error of a failed answer; the base protocol knows one code for our faults."""
+    if outcome.finish_reason is not FinishReason.ERROR:
+        return None
+    return {
+        "code": ErrorCode.SERVER_ERROR.value,
+        "message": outcome.error_message or "the answer failed",
+        "chatserve:code": outcome.error_code,
+    }
+
+
+def item_status(outcome: Outcome) -> str:
+    """Return the status of an assistant message that ended like this."""
+    return "completed" if outcome.finish_reason is FinishReason.STOP else "incomplete"

@@ -1,0 +1,122 @@
+"""The reference backend: every op in plain torch, for any device.
+
+Written to be read first and to be quick second. It defines what the other backends must compute;
+it knows nothing of them.
+
+The one idea in attention: a request's pages are gathered into one contiguous run of exactly
+`seq_len` tokens, and dense attention does the rest. Slots after the end are cut off before any
+arithmetic, so whatever they hold (NaN included) cannot reach a result; a mask alone would not do,
+because 0 * NaN is NaN.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from chatserve.kernels.ops import KVPages
+
+
+class TorchOps:
+    """Plain torch implementation of `Ops`.
+
+    Owns: nothing; every call is a function of its arguments.
+    Used from: the engine thread.
+    """
+
+    def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        return functional.rms_norm(x, (x.shape[-1],), weight, eps)
+
+    def add_rms_norm(
+        self, x: Tensor, residual: Tensor, weight: Tensor, eps: float
+    ) -> tuple[Tensor, Tensor]:
+        residual = x + residual
+        return self.rms_norm(residual, weight, eps), residual
+
+    def rotary_embedding(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        first, second = x.chunk(2, dim=-1)  # each [num_tokens, num_heads, head_dim // 2]
+        cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+        rotated = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+        return rotated.to(x.dtype)
+
+    def silu_and_mul(self, gate_up: Tensor) -> Tensor:
+        gate, up = gate_up.chunk(2, dim=-1)
+        return functional.silu(gate) * up
+
+    def kv_write(
+        self, k: Tensor, v: Tensor, k_pages: Tensor, v_pages: Tensor, slot_mapping: Tensor
+    ) -> None:
+        # view, never reshape: a silent copy of the pool would swallow the write
+        k_pages.view(-1, *k_pages.shape[2:]).index_copy_(0, slot_mapping, k)
+        v_pages.view(-1, *v_pages.shape[2:]).index_copy_(0, slot_mapping, v)
+
+    def page_copy(self, kv: KVPages, sources: Tensor, destinations: Tensor) -> None:
+        for pages in (kv.k, kv.v):
+            pages.index_copy_(1, destinations, pages.index_select(1, sources))
+
+    def paged_decode(
+        self,
+        q: Tensor,
+        k_pages: Tensor,
+        v_pages: Tensor,
+        page_table: Tensor,
+        seq_lens: Tensor,
+        scale: float,
+    ) -> Tensor:
+        num_requests, num_heads, head_dim = q.shape
+        num_kv_heads = k_pages.shape[2]
+        # The query heads that share a KV head become that head's rows: its KV is read once.
+        grouped = q.view(num_requests, num_kv_heads, num_heads // num_kv_heads, head_dim)
+        out = torch.empty_like(grouped)
+        for i, seq_len in enumerate(seq_lens.tolist()):
+            k = _gather_kv(k_pages, page_table[i], seq_len)
+            v = _gather_kv(v_pages, page_table[i], seq_len)
+            out[i] = functional.scaled_dot_product_attention(grouped[i, None], k, v, scale=scale)[0]
+        return out.view_as(q)
+
+    def paged_prefill(
+        self,
+        q: Tensor,
+        k_pages: Tensor,
+        v_pages: Tensor,
+        page_table: Tensor,
+        seq_lens: Tensor,
+        cu_seqlens_q: Tensor,
+        scale: float,
+    ) -> Tensor:
+        out = torch.empty_like(q)
+        starts = cu_seqlens_q.tolist()
+        for i, seq_len in enumerate(seq_lens.tolist()):
+            rows = slice(starts[i], starts[i + 1])
+            attended = functional.scaled_dot_product_attention(
+                q[rows].transpose(0, 1).unsqueeze(0),  # [1, num_heads, num_queries, head_dim]
+                _gather_kv(k_pages, page_table[i], seq_len),
+                _gather_kv(v_pages, page_table[i], seq_len),
+                attn_mask=_causal_mask(starts[i + 1] - starts[i], seq_len, q.device),
+                scale=scale,
+                enable_gqa=True,
+            )
+            out[rows] = attended[0].transpose(0, 1)
+        return out
+
+
+def _gather_kv(pages: Tensor, page_row: Tensor, seq_len: int) -> Tensor:
+    """Return one request's keys or values, [1, num_kv_heads, seq_len, head_dim]."""
+    page_size = pages.shape[1]
+    num_pages = -(-seq_len // page_size)
+    # index_select is several times faster here than indexing with a tensor
+    run = pages.index_select(0, page_row[:num_pages]).flatten(0, 1)[:seq_len]
+    return run.transpose(0, 1).unsqueeze(0)
+
+
+def _causal_mask(num_queries: int, seq_len: int, device: torch.device) -> Tensor:
+    """Return [num_queries, seq_len], True where a query may look.
+
+    The queries are the last ones of the sequence, so the triangle ends in the lower right corner:
+    for three queries over five tokens
+
+        1 1 1 0 0
+        1 1 1 1 0
+        1 1 1 1 1
+    """
+    ones = torch.ones(num_queries, seq_len, dtype=torch.bool, device=device)
+    return ones.tril(seq_len - num_queries)

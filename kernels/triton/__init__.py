@@ -1,0 +1,73 @@
+"""The GPU backend: Triton where it matters, the torch reference for the rest.
+
+Importing this package imports Triton; only `chatserve.kernels.get_ops` does so, for a GPU. Decode
+and page copy read and write scattered pages, which plain torch can only do through a gathered
+copy; those are kernels here. The other ops are as fast as memory in plain torch, or run rarely.
+"""
+
+from torch import Tensor
+
+from chatserve.kernels.ops import KVPages
+from chatserve.kernels.torch_ops import TorchOps
+from chatserve.kernels.triton.page_copy import copy_pages
+from chatserve.kernels.triton.paged_decode import paged_decode
+
+__all__ = ["TritonOps"]
+
+
+class TritonOps:
+    """`Ops` with paged decode and page copy in Triton.
+
+    Owns: the reference that computes everything else.
+    Used from: the engine thread.
+    """
+
+    def __init__(self) -> None:
+        self._reference = TorchOps()
+
+    def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        return self._reference.rms_norm(x, weight, eps)
+
+    def add_rms_norm(
+        self, x: Tensor, residual: Tensor, weight: Tensor, eps: float
+    ) -> tuple[Tensor, Tensor]:
+        return self._reference.add_rms_norm(x, residual, weight, eps)
+
+    def rotary_embedding(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        return self._reference.rotary_embedding(x, cos, sin)
+
+    def silu_and_mul(self, gate_up: Tensor) -> Tensor:
+        return self._reference.silu_and_mul(gate_up)
+
+    def kv_write(
+        self, k: Tensor, v: Tensor, k_pages: Tensor, v_pages: Tensor, slot_mapping: Tensor
+    ) -> None:
+        self._reference.kv_write(k, v, k_pages, v_pages, slot_mapping)
+
+    def page_copy(self, kv: KVPages, sources: Tensor, destinations: Tensor) -> None:
+        copy_pages(kv, sources, destinations)
+
+    def paged_decode(
+        self,
+        q: Tensor,
+        k_pages: Tensor,
+        v_pages: Tensor,
+        page_table: Tensor,
+        seq_lens: Tensor,
+        scale: float,
+    ) -> Tensor:
+        return paged_decode(q, k_pages, v_pages, page_table, seq_lens, scale)
+
+    def paged_prefill(
+        self,
+        q: Tensor,
+        k_pages: Tensor,
+        v_pages: Tensor,
+        page_table: Tensor,
+        seq_lens: Tensor,
+        cu_seqlens_q: Tensor,
+        scale: float,
+    ) -> Tensor:
+        return self._reference.paged_prefill(
+            q, k_pages, v_pages, page_table, seq_lens, cu_seqlens_q, scale
+        )
