@@ -16,7 +16,13 @@ from typing import assert_never
 
 from chatserve import __version__
 from chatserve.command_line import Config, ModelsConfig, VersionConfig, load_config
-from chatserve.config import EngineConfig, GatewayConfig, ServeConfig, process_environ
+from chatserve.config import (
+    EngineConfig,
+    GatewayConfig,
+    ServeConfig,
+    process_environ,
+    wait_passively,
+)
 from chatserve.errors import ChatServeError, ConfigError, ModelError
 from chatserve.log import configure_logging
 from chatserve.supervisor.supervisor import EXIT_BAD_SETTING, EXIT_INTERRUPTED
@@ -75,6 +81,7 @@ def _gateway(config: GatewayConfig) -> int:
 
 
 def _engine(config: EngineConfig) -> int:
+    wait_passively()
     from chatserve.engine.launch import run_worker
 
     configure_logging(config.log_level, "engine")

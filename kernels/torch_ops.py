@@ -3,10 +3,10 @@
 Written to be read first and to be quick second. It defines what the other backends must compute;
 it knows nothing of them.
 
-The one idea in attention: a request's pages are gathered into one contiguous run of exactly
-`seq_len` tokens, and dense attention does the rest. Slots after the end are cut off before any
-arithmetic, so whatever they hold (NaN included) cannot reach a result; a mask alone would not do,
-because 0 * NaN is NaN.
+The one idea in attention: a request's pages are gathered into one contiguous run, and dense
+attention does the rest. Slots after a request's end are cut off or zeroed before any arithmetic, so
+whatever they hold (NaN included) cannot reach a result; a mask alone would not do, because
+0 * NaN is NaN.
 """
 
 import torch
@@ -14,6 +14,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from chatserve.kernels.ops import KVPages
+
+_MAX_PADDED_TOKENS = 1 << 14
 
 
 class TorchOps:
@@ -62,15 +64,22 @@ class TorchOps:
         seq_lens: Tensor,
         scale: float,
     ) -> Tensor:
-        num_requests, num_heads, head_dim = q.shape
+        _, num_heads, head_dim = q.shape
         num_kv_heads = k_pages.shape[2]
         # The query heads that share a KV head become that head's rows: its KV is read once.
-        grouped = q.view(num_requests, num_kv_heads, num_heads // num_kv_heads, head_dim)
+        grouped = q.view(-1, num_kv_heads, num_heads // num_kv_heads, head_dim)
         out = torch.empty_like(grouped)
-        for i, seq_len in enumerate(seq_lens.tolist()):
-            k = _gather_kv(k_pages, page_table[i], seq_len)
-            v = _gather_kv(v_pages, page_table[i], seq_len)
-            out[i] = functional.scaled_dot_product_attention(grouped[i, None], k, v, scale=scale)[0]
+        for rows in _rows_of_similar_length(seq_lens.tolist()):
+            lengths = seq_lens[rows]
+            num_pages = -(-int(lengths.max()) // k_pages.shape[1])
+            table = page_table[rows, :num_pages]
+            out[rows] = functional.scaled_dot_product_attention(
+                grouped[rows],
+                _gather_padded(k_pages, table, lengths),
+                _gather_padded(v_pages, table, lengths),
+                attn_mask=_length_mask(lengths, num_pages * k_pages.shape[1]),
+                scale=scale,
+            )
         return out.view_as(q)
 
     def paged_prefill(
@@ -87,11 +96,14 @@ class TorchOps:
         starts = cu_seqlens_q.tolist()
         for i, seq_len in enumerate(seq_lens.tolist()):
             rows = slice(starts[i], starts[i + 1])
+            num_queries = starts[i + 1] - starts[i]
+            is_whole = num_queries == seq_len  # nothing was cached: torch needs no mask for that
             attended = functional.scaled_dot_product_attention(
                 q[rows].transpose(0, 1).unsqueeze(0),  # [1, num_heads, num_queries, head_dim]
                 _gather_kv(k_pages, page_table[i], seq_len),
                 _gather_kv(v_pages, page_table[i], seq_len),
-                attn_mask=_causal_mask(starts[i + 1] - starts[i], seq_len, q.device),
+                attn_mask=None if is_whole else _causal_mask(num_queries, seq_len, q.device),
+                is_causal=is_whole,
                 scale=scale,
                 enable_gqa=True,
             )
@@ -99,11 +111,47 @@ class TorchOps:
         return out
 
 
+def _rows_of_similar_length(seq_lens: list[int]) -> list[list[int]]:
+    """Return groups of rows that are attended together, padded to the longest of each.
+
+    Lengths of one group have as many binary digits, so at most half of what is gathered is
+    padding; and no group is padded to more than a fixed number of tokens. One by one would take
+    a dozen small parallel operations for each request, and every one of them waits for the
+    slowest thread.
+    """
+    by_digits: dict[int, list[int]] = {}
+    for row, seq_len in enumerate(seq_lens):
+        by_digits.setdefault(seq_len.bit_length(), []).append(row)
+    groups = []
+    for digits, rows in by_digits.items():
+        size = max(1, _MAX_PADDED_TOKENS >> digits)
+        groups += [rows[start : start + size] for start in range(0, len(rows), size)]
+    return groups
+
+
+def _gather_padded(pages: Tensor, page_table: Tensor, seq_lens: Tensor) -> Tensor:
+    """Return the keys or values of several requests, [num_rows, num_kv_heads, max_len, head_dim].
+
+    What follows a request's end is zero.
+    """
+    # index_select is several times faster here than indexing with a tensor
+    gathered = pages.index_select(0, page_table.flatten())
+    runs = gathered.view(len(page_table), -1, *pages.shape[2:])
+    for run, seq_len in zip(runs, seq_lens.tolist(), strict=True):
+        run[seq_len:] = 0
+    return runs.transpose(1, 2)
+
+
+def _length_mask(seq_lens: Tensor, max_len: int) -> Tensor:
+    """Return [num_rows, 1, 1, max_len], True within each request."""
+    positions = torch.arange(max_len, device=seq_lens.device)
+    return (positions < seq_lens[:, None])[:, None, None]
+
+
 def _gather_kv(pages: Tensor, page_row: Tensor, seq_len: int) -> Tensor:
     """Return one request's keys or values, [1, num_kv_heads, seq_len, head_dim]."""
     page_size = pages.shape[1]
     num_pages = -(-seq_len // page_size)
-    # index_select is several times faster here than indexing with a tensor
     run = pages.index_select(0, page_row[:num_pages]).flatten(0, 1)[:seq_len]
     return run.transpose(0, 1).unsqueeze(0)
 

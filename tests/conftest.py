@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from chatserve.command_line import load_config
-from chatserve.config import DEFAULT_MODEL, EngineConfig
+from chatserve.config import DEFAULT_MODEL, EngineConfig, wait_passively
 from chatserve.errors import ConfigError
 from chatserve.model.catalog import resolve_model
 
 # The machines that run the tests are small, and several processes share them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+wait_passively()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -96,7 +96,8 @@ class Answering:
                 "too many cancels are on their way", code=ErrorCode.SOCKET_QUEUE_FULL
             )
         self._cancelling.add(response_id)
-        self._tasks.create_task(self._run_cancel(response_id, event.envelope))
+        cancelling = self._services.generations.cancel(RequestId(response_id))
+        self._tasks.create_task(self._await_cancel(response_id, cancelling, event.envelope))
 
     def report(self, error: ClientError | StoreError, envelope: Envelope) -> None:
         """Put an error frame into the outbox."""
@@ -151,9 +152,14 @@ class Answering:
             return self._lanes.running(event.envelope.stream_id)
         return self._lanes.find(event.response_id)
 
-    async def _run_cancel(self, response_id: str, envelope: Envelope) -> None:
+    async def _await_cancel(
+        self,
+        response_id: str,
+        cancelling: asyncio.Future[CancelOutcome],
+        envelope: Envelope,
+    ) -> None:
         with self._reporting(envelope):
-            outcome = await self._services.generations.cancel(RequestId(response_id))
+            outcome = await cancelling
             # A running turn that the store does not know yet is cancelled by its own task.
             if outcome is CancelOutcome.NOT_FOUND and self._lanes.find(response_id) is None:
                 raise _no_response(response_id)

@@ -8,13 +8,15 @@ anything is stored, leaving takes it back whatever happened, and the table in `r
 what that means. So a client that vanishes at any moment leaves nothing behind.
 """
 
+import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from chatserve.engine.api import GenerationRequest, RequestId
-from chatserve.errors import QueueFull
+from chatserve.errors import QueueFull, StoreError
 from chatserve.gateway.gateway_metrics import GatewayMetrics
 from chatserve.gateway.readers import Readers, abandonment_of
 from chatserve.store.connection import Store
@@ -24,7 +26,10 @@ from chatserve.store.response_log import LogEntry
 from chatserve.store.responses import ResponseRecord
 from chatserve.store.sessions import SessionTurn
 
+logger = logging.getLogger(__name__)
+
 _RETRY_AFTER_S = 2
+_CLOSE_TIMEOUT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ class Answer:
 class Generations:
     """Starts, follows and cancels generations.
 
-    Owns: the readers of every answer that is read through this gateway.
+    Owns: the readers of every answer that is read through this gateway, the cancels on their way.
     Used from: the event loop.
     """
 
@@ -70,6 +75,7 @@ class Generations:
         self._metrics = metrics
         self._max_queue = max_queue
         self._readers = Readers(store.queue.cancel, grace_s=grace_s)
+        self._cancelling: set[asyncio.Task[CancelOutcome]] = set()
 
     @asynccontextmanager
     async def start(self, draft: Draft) -> AsyncIterator[Answer]:
@@ -107,12 +113,29 @@ class Generations:
             async with aclosing(self._entries(record.response_id)) as entries:
                 yield Answer(record, entries)
 
-    async def cancel(self, request_id: RequestId) -> CancelOutcome:
-        """End an answer, wherever it is. The terminal event arrives through its log."""
-        return await self._store.queue.cancel(request_id)
+    def cancel(self, request_id: RequestId) -> asyncio.Future[CancelOutcome]:
+        """Begin to end an answer, wherever it is, and return what will have come of it.
+
+        The terminal event arrives through the log. The cancel happens whether or not anybody waits
+        for its outcome, so a client may send it and leave.
+        """
+        cancelling = asyncio.create_task(self._cancel(request_id))
+        self._cancelling.add(cancelling)
+        cancelling.add_done_callback(self._cancelling.discard)
+        return asyncio.shield(cancelling)
 
     async def aclose(self) -> None:
+        """Let the cancels on their way arrive, for a bounded time."""
         await self._readers.aclose()
+        if self._cancelling:
+            await asyncio.wait(self._cancelling, timeout=_CLOSE_TIMEOUT_S)
+
+    async def _cancel(self, request_id: RequestId) -> CancelOutcome:
+        try:
+            return await self._store.queue.cancel(request_id)
+        except StoreError as error:
+            logger.warning("%s could not be cancelled: %s", request_id, error)
+            raise
 
     @contextmanager
     def _reading(self, record: ResponseRecord) -> Iterator[None]:

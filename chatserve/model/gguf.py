@@ -84,9 +84,18 @@ class GGUFFile:
         stored = self._tensors.get(_gguf_name(name))
         if stored is None:
             raise ModelError(f"{self._path} has no tensor {_gguf_name(name)!r}")
-        # dequantize returns float32 data as it lies in the read-only mapping; torch wants its own
-        values = torch.from_numpy(np.array(dequantize(stored.data, stored.tensor_type)))
-        return self._halves_from_pairs(name, values)
+        return self._halves_from_pairs(name, self._dequantised(stored))
+
+    def _dequantised(self, stored: ReaderTensor) -> Tensor:
+        try:
+            values = dequantize(stored.data, stored.tensor_type)
+        except NotImplementedError as error:
+            raise ModelError(
+                f"{self._path}: {stored.name} is stored as {stored.tensor_type.name}, "
+                "which this build cannot read"
+            ) from error
+        # float32 tensors come as views of the read-only mapping; torch wants memory of its own
+        return torch.from_numpy(np.array(values))
 
     def _halves_from_pairs(self, name: str, values: Tensor) -> Tensor:
         config = self.config
@@ -100,14 +109,14 @@ class GGUFFile:
         return rows.transpose(1, 2).reshape(values.shape)
 
     def _read_config(self) -> ModelConfig:
-        prefix = architecture = str(self._required("general.architecture"))
-        check_architecture(architecture)
+        prefix = str(self._required("general.architecture"))  # of the keys below as well
+        check_architecture(prefix)
         num_heads = self._required(f"{prefix}.attention.head_count")
         hidden_size = self._required(f"{prefix}.embedding_length")
         head_dim = self.field(f"{prefix}.attention.key_length", hidden_size // num_heads)
         self._refuse_unsupported_rotation(prefix, head_dim)
         return ModelConfig(
-            architecture=architecture,
+            architecture=prefix,
             vocab_size=self._vocab_size(),
             hidden_size=hidden_size,
             intermediate_size=self._required(f"{prefix}.feed_forward_length"),
@@ -142,7 +151,7 @@ class GGUFFile:
         stored = self._tensors.get("rope_freqs.weight")
         if stored is None:
             return ()
-        return tuple(dequantize(stored.data, stored.tensor_type).tolist())
+        return tuple(self._dequantised(stored).tolist())
 
     def _refuse_unsupported_rotation(self, prefix: str, head_dim: int) -> None:
         scaling = self.field(f"{prefix}.rope.scaling.type", "none")

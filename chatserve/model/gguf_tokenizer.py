@@ -80,6 +80,22 @@ _PRE_TOKENIZERS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The tokens by id, and the kind of each."""
+
+    tokens: list[str]
+    types: list[int]
+
+    def of_type(self, *types: TokenType) -> dict[str, int]:
+        """Return the ids of all tokens of these kinds."""
+        return {
+            token: token_id
+            for token_id, (token, kind) in enumerate(zip(self.tokens, self.types, strict=True))
+            if kind in types
+        }
+
+
 def read_text_assets(field: ReadField) -> TextAssets:
     """Read tokenizer, chat template and special tokens.
 
@@ -87,15 +103,20 @@ def read_text_assets(field: ReadField) -> TextAssets:
         ModelError: The file's tokenizer is of a kind this build does not know exactly.
     """
     pre_tokenizer = _pre_tokenizer(field)
-    tokens: list[str] = field("tokenizer.ggml.tokens")
+    vocabulary = Vocabulary(field("tokenizer.ggml.tokens"), field("tokenizer.ggml.token_type"))
+    merges: list[str] = field("tokenizer.ggml.merges")
     bos_id = field("tokenizer.ggml.bos_token_id")
     eos_id = field("tokenizer.ggml.eos_token_id")
     return TextAssets(
-        tokenizer_json=json.dumps(_tokenizer(field, tokens, pre_tokenizer), ensure_ascii=False),
+        tokenizer_json=json.dumps(
+            _tokenizer(vocabulary, merges, pre_tokenizer), ensure_ascii=False
+        ),
         chat_template=field("tokenizer.chat_template"),
-        bos_token=None if bos_id is None else tokens[bos_id],
-        eos_token=None if eos_id is None else tokens[eos_id],
-        eos_token_ids=_eos_token_ids(field, tokens, eos_id),
+        bos_token=None if bos_id is None else vocabulary.tokens[bos_id],
+        eos_token=None if eos_id is None else vocabulary.tokens[eos_id],
+        eos_token_ids=_eos_token_ids(
+            vocabulary, {eos_id, field("tokenizer.ggml.eot_token_id")} - {None}
+        ),
         adds_bos=bool(field("tokenizer.ggml.add_bos_token", pre_tokenizer.adds_bos)),
     )
 
@@ -116,14 +137,13 @@ def _pre_tokenizer(field: ReadField) -> PreTokenizer:
     return _PRE_TOKENIZERS[name]
 
 
-def _tokenizer(field: ReadField, tokens: list[str], pre_tokenizer: PreTokenizer) -> Json:
+def _tokenizer(vocabulary: Vocabulary, merges: list[str], pre_tokenizer: PreTokenizer) -> Json:
     """Return the content of a tokenizer.json file."""
-    merges: list[str] = field("tokenizer.ggml.merges")
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": _added_tokens(tokens, field("tokenizer.ggml.token_type")),
+        "added_tokens": _added_tokens(vocabulary),
         "normalizer": pre_tokenizer.normalizer,
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": list(pre_tokenizer.steps)},
         "post_processor": None,
@@ -137,14 +157,15 @@ def _tokenizer(field: ReadField, tokens: list[str], pre_tokenizer: PreTokenizer)
             "fuse_unk": False,
             "byte_fallback": False,
             "ignore_merges": pre_tokenizer.ignore_merges,
-            "vocab": {token: token_id for token_id, token in enumerate(tokens)},
+            "vocab": {token: token_id for token_id, token in enumerate(vocabulary.tokens)},
             # byte-level tokens hold no space, so the separator is unambiguous
             "merges": [merge.split(" ", 1) for merge in merges],
         },
     }
 
 
-def _added_tokens(tokens: list[str], token_types: list[int]) -> list[Json]:
+def _added_tokens(vocabulary: Vocabulary) -> list[Json]:
+    control = vocabulary.of_type(TokenType.CONTROL)
     return [
         {
             "id": token_id,
@@ -153,17 +174,14 @@ def _added_tokens(tokens: list[str], token_types: list[int]) -> list[Json]:
             "lstrip": False,
             "rstrip": False,
             "normalized": False,
-            "special": token_type == TokenType.CONTROL,
+            "special": token in control,
         }
-        for token_id, (token, token_type) in enumerate(zip(tokens, token_types, strict=True))
-        if token_type in (TokenType.CONTROL, TokenType.USER_DEFINED)
+        for token, token_id in vocabulary.of_type(TokenType.CONTROL, TokenType.USER_DEFINED).items()
     ]
 
 
-def _eos_token_ids(field: ReadField, tokens: list[str], eos_id: int | None) -> tuple[int, ...]:
-    token_types: list[int] = field("tokenizer.ggml.token_type")
-    ends = {eos_id, field("tokenizer.ggml.eot_token_id")} - {None}
-    for token in _END_OF_TURN_TOKENS:
-        if token in tokens and token_types[tokens.index(token)] == TokenType.CONTROL:
-            ends.add(tokens.index(token))
-    return tuple(sorted(ends))
+def _eos_token_ids(vocabulary: Vocabulary, named: set[int]) -> tuple[int, ...]:
+    """Return the ids the file names, and those of the well-known ends of a turn."""
+    control = vocabulary.of_type(TokenType.CONTROL)
+    known = {control[token] for token in _END_OF_TURN_TOKENS if token in control}
+    return tuple(sorted(named | known))

@@ -123,7 +123,8 @@ def source_fingerprint(path: Path) -> str:
 def _has_native_bfloat16(device: str) -> bool:
     if torch.device(device).type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    # torch has no public question for this; every CPU with AMX has the instructions asked for
+    return torch.cpu._is_avx512_bf16_supported()
 
 
 def _open_checkpoint(path: Path) -> Checkpoint:

@@ -12,16 +12,18 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 from transformers import (
+    AutoModelForCausalLM,
     LlamaConfig,
-    LlamaForCausalLM,
+    MistralConfig,
     PreTrainedTokenizerFast,
     Qwen2Config,
-    Qwen2ForCausalLM,
 )
 
 from chatserve.kernels.ops import AttentionBatch, KVPages
 from chatserve.kernels.torch_ops import TorchOps
 from chatserve.model.weights import LoadedModel, load_model
+
+HfConfig = LlamaConfig | MistralConfig | Qwen2Config
 
 PAGE_SIZE = 4
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -50,7 +52,7 @@ _LLAMA3_ROPE = {
 }
 
 
-def hf_configs() -> dict[str, LlamaConfig | Qwen2Config]:
+def hf_configs() -> dict[str, HfConfig]:
     """Return one configuration per switch of the decoder, by the name of the switch."""
     return {
         "plain": LlamaConfig(**_SIZES, tie_word_embeddings=False),
@@ -58,18 +60,15 @@ def hf_configs() -> dict[str, LlamaConfig | Qwen2Config]:
         "wide-heads": LlamaConfig(**_SIZES, head_dim=16),
         "attention-bias": LlamaConfig(**_SIZES, attention_bias=True),
         "llama3-rope": LlamaConfig(**_SIZES, rope_parameters=_LLAMA3_ROPE),
+        "mistral": MistralConfig(**_SIZES, sliding_window=None),
         "qwen2": Qwen2Config(**_SIZES),
     }
 
 
-def make_hf_model(config: LlamaConfig | Qwen2Config) -> Any:
+def make_hf_model(config: HfConfig) -> Any:
     """Return a transformers model of random weights, large enough that logits differ clearly."""
     torch.manual_seed(0)
-    model: Any
-    if isinstance(config, Qwen2Config):
-        model = Qwen2ForCausalLM(config)
-    else:
-        model = LlamaForCausalLM(config)
+    model: Any = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     return model.eval()
@@ -119,7 +118,7 @@ def write_gguf(
     `customise` may add or replace metadata. Matrices are stored as `quantise` says.
     """
     config = model.config
-    writer = gguf.GGUFWriter(path, config.model_type)
+    writer = gguf.GGUFWriter(path, _gguf_architecture(config))
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
@@ -202,6 +201,11 @@ class DecoderRig:
         return torch.tensor([self._num_computed[row] for row in rows], dtype=torch.int32)
 
 
+def _gguf_architecture(config: Any) -> str:
+    """Return GGUF's name; the format knows Mistral's models as llama."""
+    return "llama" if config.model_type == "mistral" else str(config.model_type)
+
+
 def _head_dim(config: Any) -> int:
     own = getattr(config, "head_dim", None)
     return int(own or config.hidden_size // config.num_attention_heads)
@@ -233,7 +237,7 @@ def _add_tensors(writer: gguf.GGUFWriter, model: Any, quantise: gguf.GGMLQuantiz
         state.pop("lm_head.weight", None)
     for hf_name, tensor in state.items():
         values = tensor.numpy()
-        if config.model_type == "llama":
+        if _gguf_architecture(config) == "llama":
             values = _permuted(hf_name, values, config)
         name = names.get_name(hf_name, try_suffixes=(".weight", ".bias"))
         assert name is not None, hf_name

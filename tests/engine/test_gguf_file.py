@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import gguf
+import numpy as np
 import pytest
 import torch
 from engine.model_helpers import hf_configs, load, make_hf_model, write_gguf, write_hf_folder
@@ -102,6 +103,10 @@ def test_an_unknown_architecture_is_refused_by_name_with_those_that_work(tmp_pat
             "rotary scaling 'yarn' is not supported",
         ),
         (
+            lambda writer: writer.add_tensor("rope_freqs.weight", np.ones(4, np.int32)),
+            "stored as I32, which this build cannot read",
+        ),
+        (
             lambda writer: writer.add_tokenizer_model("llama"),
             "tokenizer model 'llama' is not supported",
         ),
@@ -110,7 +115,7 @@ def test_an_unknown_architecture_is_refused_by_name_with_those_that_work(tmp_pat
             "pre-tokenizer 'tekken' is not supported.*smollm",
         ),
     ],
-    ids=["partial-rotation", "yarn", "sentencepiece", "unknown-pre-tokenizer"],
+    ids=["partial-rotation", "yarn", "unknown-encoding", "sentencepiece", "unknown-pre-tokenizer"],
 )
 def test_what_this_build_lacks_is_refused_by_name(
     customise: object, message: str, tmp_path: Path

@@ -28,7 +28,7 @@ MARGIN = 1e-3
 NUM_TOKENS = 64
 PAGE_SIZE = 16
 
-SYSTEM = "You are the help desk of a small town's library. " * 12
+SYSTEM = "You are the help desk of a small town's library. " * 5
 QUESTIONS = (
     "Hi",
     "What is gravity?",
@@ -50,9 +50,9 @@ RAW_PROMPTS = (
     "The",
     "import numpy as np\n\n",
     "Dear Sir or Madam,\n\n",
-    "Page one. " * 60,
+    "Page one. " * 40,
     "€$£¥ %&/()=?` ^° <html><body>",
-    "The quick brown fox jumps over the lazy dog. " * 25,
+    "The quick brown fox jumps over the lazy dog. " * 20,
     "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 " * 8,
 )
 
@@ -161,8 +161,7 @@ def test_alone_without_a_cache(
 VARIANTS: dict[str, dict[str, int | bool]] = {
     "one batch": {"prefix_cache": False},
     "one batch, cache": {"prefix_cache": True},
-    "small chunks, cache": {"max_num_batched_tokens": 48},
-    "preempted, cache": {"num_pages": 60},
+    "preempted, small chunks, cache": {"num_pages": 60, "max_num_batched_tokens": 48},
     "preempted": {"num_pages": 60, "prefix_cache": False},
 }
 

@@ -1,4 +1,9 @@
-"""Fixtures of the gateway's tests: one store for all, emptied before each, and a service on it."""
+"""Fixtures of the gateway's tests: one store for all, emptied before each, and a service on it.
+
+Where no test changes anything that the next one sees, a whole module shares one service: its tests
+take `shared_service`, which lives in a database of its own, and the module says
+`pytestmark = pytest.mark.asyncio(loop_scope="module")`.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -22,7 +27,7 @@ async def store_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
 async def store_url(store_server: EmbeddedServer) -> str:
     """The address of an empty store."""
     store = await open_store(store_server.url)
-    await store.commands.call("FLUSHALL")
+    await store.commands.call("FLUSHDB")
     await store.aclose()
     return store_server.url
 
@@ -30,4 +35,14 @@ async def store_url(store_server: EmbeddedServer) -> str:
 @pytest_asyncio.fixture
 async def service(store_url: str) -> AsyncIterator[Service]:
     async with run_service(store_url) as service:
+        yield service
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_service(store_server: EmbeddedServer) -> AsyncIterator[Service]:
+    url = store_server.url.replace("db=0", "db=1")
+    store = await open_store(url)
+    await store.commands.call("FLUSHDB")
+    await store.aclose()
+    async with run_service(url) as service:
         yield service

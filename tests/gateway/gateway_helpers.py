@@ -7,7 +7,7 @@ client would see.
 import asyncio
 import json
 import socket as sockets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,6 +69,10 @@ class Service:
     @property
     def store(self) -> Store:
         return self.services.store
+
+    def spawn(self, work: Coroutine[Any, Any, httpx.Response]) -> asyncio.Task[httpx.Response]:
+        """Run a request next to the test."""
+        return asyncio.create_task(work)
 
     async def wait_until_held(self) -> None:
         """Return once the engine stands at the model's closed gate."""

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from gateway.gateway_helpers import Service, WorkerSettings, chat, response_ids, run_service
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 PATH = "/v1/chat/completions"
 
 
@@ -31,29 +33,31 @@ PATH = "/v1/chat/completions"
     ],
 )
 async def test_bad_body_is_refused_and_changes_nothing(
-    service: Service, body: bytes, status: int, code: str, param: str | None
+    shared_service: Service, body: bytes, status: int, code: str, param: str | None
 ) -> None:
-    reply = await service.http.post(PATH, content=body)
+    before = await response_ids(shared_service.store)
+
+    reply = await shared_service.http.post(PATH, content=body)
 
     error = reply.json()["error"]
     assert (reply.status_code, error["code"], error["param"]) == (status, code, param)
     assert error["message"]
-    assert await response_ids(service.store) == set()
+    assert await response_ids(shared_service.store) == before
 
 
-async def test_model_that_is_not_served_is_told_which_are(service: Service) -> None:
-    reply = await service.http.post(PATH, json={**chat("x"), "model": "other"})
+async def test_model_that_is_not_served_is_told_which_are(shared_service: Service) -> None:
+    reply = await shared_service.http.post(PATH, json={**chat("x"), "model": "other"})
 
     assert "echo" in reply.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("num_characters", [4095, 5000])
 async def test_prompt_over_the_context_is_refused_with_the_sizes(
-    service: Service, num_characters: int
+    shared_service: Service, num_characters: int
 ) -> None:
     body = {"model": "echo", "prompt": "x" * (num_characters + 1)}
 
-    reply = await service.http.post("/v1/completions", json=body)
+    reply = await shared_service.http.post("/v1/completions", json=body)
 
     error = reply.json()["error"]
     assert (reply.status_code, error["code"]) == (400, "context_length_exceeded")
@@ -61,10 +65,10 @@ async def test_prompt_over_the_context_is_refused_with_the_sizes(
     assert "4096" in error["message"]
 
 
-async def test_longest_prompt_leaves_room_for_one_token(service: Service) -> None:
+async def test_longest_prompt_leaves_room_for_one_token(shared_service: Service) -> None:
     body = {"model": "echo", "prompt": "x" * 4095, "max_tokens": 100}
 
-    reply = await service.http.post("/v1/completions", json=body)
+    reply = await shared_service.http.post("/v1/completions", json=body)
 
     answer = reply.json()
     assert answer["choices"][0]["text"] == "y"
@@ -72,11 +76,15 @@ async def test_longest_prompt_leaves_room_for_one_token(service: Service) -> Non
 
 
 @pytest.mark.parametrize("prompt", [[-1], [259], [2**31], [1.5], [True], []])
-async def test_ids_that_are_no_tokens_are_refused(service: Service, prompt: Any) -> None:
-    reply = await service.http.post("/v1/completions", json={"model": "echo", "prompt": prompt})
+async def test_ids_that_are_no_tokens_are_refused(shared_service: Service, prompt: Any) -> None:
+    before = await response_ids(shared_service.store)
+
+    reply = await shared_service.http.post(
+        "/v1/completions", json={"model": "echo", "prompt": prompt}
+    )
 
     assert (reply.status_code, reply.json()["error"]["param"]) == (400, "prompt")
-    assert await response_ids(service.store) == set()
+    assert await response_ids(shared_service.store) == before
 
 
 @pytest.mark.parametrize("in_pieces", [False, True])
@@ -101,17 +109,17 @@ async def test_body_over_the_limit_is_refused(store_url: str, in_pieces: bool) -
     ],
 )
 async def test_wrong_path_or_method_has_an_error_body(
-    service: Service, method: str, path: str, status: int, code: str
+    shared_service: Service, method: str, path: str, status: int, code: str
 ) -> None:
-    reply = await service.http.request(method, path)
+    reply = await shared_service.http.request(method, path)
 
     assert (reply.status_code, reply.json()["error"]["code"]) == (status, code)
 
 
-async def test_ignored_names_stand_in_a_header(service: Service) -> None:
-    plain = await service.http.post(PATH, json=chat("x", colour="red", **{"a b": 1}))
-    streamed = await service.http.post(PATH, json=chat("x", colour="red", stream=True))
-    without = await service.http.post(PATH, json=chat("x"))
+async def test_ignored_names_stand_in_a_header(shared_service: Service) -> None:
+    plain = await shared_service.http.post(PATH, json=chat("x", colour="red", **{"a b": 1}))
+    streamed = await shared_service.http.post(PATH, json=chat("x", colour="red", stream=True))
+    without = await shared_service.http.post(PATH, json=chat("x"))
 
     assert plain.headers["x-chatserve-ignored"] == "colour, a%20b"
     assert streamed.headers["x-chatserve-ignored"] == "colour"

@@ -10,6 +10,7 @@ from gateway.gateway_helpers import (
 )
 
 from chatserve.engine.api import FinishReason
+from chatserve.gateway.connection_limits import ConnectionLimits
 
 
 async def test_cancel_in_the_middle_keeps_the_text_and_frees_the_engine(service: Service) -> None:
@@ -136,3 +137,41 @@ async def test_cancel_of_an_idle_lane_is_an_error(service: Service) -> None:
         error = await socket.receive()
 
     assert (error["stream_id"], error["error"]["code"]) == ("idle", "response_not_found")
+
+
+async def test_cancels_that_repeat_one_under_way_do_no_harm(service: Service) -> None:
+    service.model.hold()
+    async with service.socket() as socket:
+        await socket.create("Hello")
+        events = await socket.receive_until("response.queued")
+        for _ in range(5):
+            await socket.send("response.cancel", response_id=events[0]["response"]["id"])
+
+        events = await socket.receive_answer()
+
+    assert events[-1]["type"] == "response.incomplete"
+
+
+async def test_cancels_on_their_way_are_limited(store_url: str) -> None:
+    limits = ConnectionLimits(max_in_flight=2)
+    async with run_service(store_url, limits=limits) as service, service.socket() as socket:
+        for number in range(10):
+            await socket.send("response.cancel", response_id=f"resp_{number}")
+
+        codes = {(await socket.receive())["error"]["code"] for _ in range(10)}
+
+    assert codes == {"response_not_found", "websocket_queue_full"}
+
+
+async def test_cancel_is_not_lost_when_its_sender_leaves_at_once(service: Service) -> None:
+    """A client that stops an answer and closes the page used to take its cancel with it."""
+    service.model.hold()
+    async with service.socket() as socket:
+        await socket.create("Hello", background=True)
+        events = await socket.receive_until("response.queued")
+        await service.wait_until_held()
+        await socket.send("response.cancel", response_id=events[0]["response"]["id"])
+
+    outcome = await outcome_of(service.store, events[0]["response"]["id"])
+
+    assert outcome.finish_reason is FinishReason.ABORT

@@ -8,12 +8,14 @@ import websockets
 from gateway.gateway_helpers import Service, chat, run_service
 from websockets.exceptions import InvalidStatus
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8000", "", "localhost.evil.example"]
 )
-async def test_foreign_host_is_refused(service: Service, host: str) -> None:
-    reply = await service.http.get("/health", headers={"host": host})
+async def test_foreign_host_is_refused(shared_service: Service, host: str) -> None:
+    reply = await shared_service.http.get("/health", headers={"host": host})
 
     assert (reply.status_code, reply.json()["error"]["code"]) == (403, "host_not_allowed")
 
@@ -21,8 +23,8 @@ async def test_foreign_host_is_refused(service: Service, host: str) -> None:
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:1", "127.0.0.1:8000", "[::1]", "192.0.2.7:80"]
 )
-async def test_own_names_and_addresses_are_answered(service: Service, host: str) -> None:
-    reply = await service.http.get("/health", headers={"host": host})
+async def test_own_names_and_addresses_are_answered(shared_service: Service, host: str) -> None:
+    reply = await shared_service.http.get("/health", headers={"host": host})
 
     assert reply.status_code == 200
 
@@ -37,8 +39,8 @@ async def test_configured_host_is_answered(store_url: str) -> None:
 @pytest.mark.parametrize(
     "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "file://", "http://[", ""]
 )
-async def test_foreign_origin_is_refused_over_http(service: Service, origin: str) -> None:
-    reply = await service.http.post(
+async def test_foreign_origin_is_refused_over_http(shared_service: Service, origin: str) -> None:
+    reply = await shared_service.http.post(
         "/v1/chat/completions", json=chat("Hi"), headers={"origin": origin}
     )
 
@@ -46,8 +48,10 @@ async def test_foreign_origin_is_refused_over_http(service: Service, origin: str
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null"])
-async def test_foreign_origin_is_refused_before_the_upgrade(service: Service, origin: str) -> None:
-    uri = f"ws://127.0.0.1:{service.port}/v1/responses"
+async def test_foreign_origin_is_refused_before_the_upgrade(
+    shared_service: Service, origin: str
+) -> None:
+    uri = f"ws://127.0.0.1:{shared_service.port}/v1/responses"
 
     with pytest.raises(InvalidStatus) as refused:
         async with websockets.connect(uri, additional_headers={"origin": origin}):
@@ -58,11 +62,11 @@ async def test_foreign_origin_is_refused_before_the_upgrade(service: Service, or
     assert b"origin_not_allowed" in response.body
 
 
-async def test_own_origin_may_connect_over_http_and_socket(service: Service) -> None:
-    headers = {"origin": service.url}
+async def test_own_origin_may_connect_over_http_and_socket(shared_service: Service) -> None:
+    headers = {"origin": shared_service.url}
 
-    reply = await service.http.get("/health", headers=headers)
-    async with service.socket(additional_headers=headers) as socket:
+    reply = await shared_service.http.get("/health", headers=headers)
+    async with shared_service.socket(additional_headers=headers) as socket:
         opened = socket.opened
 
     assert reply.status_code == 200
@@ -100,15 +104,15 @@ async def test_configured_origin_may_connect_and_read(store_url: str) -> None:
     assert opened["type"] == "chatserve:connection.opened"
 
 
-async def test_foreign_origin_gets_no_cors_headers(service: Service) -> None:
-    reply = await service.http.get("/v1/models", headers={"origin": service.url})
+async def test_foreign_origin_gets_no_cors_headers(shared_service: Service) -> None:
+    reply = await shared_service.http.get("/v1/models", headers={"origin": shared_service.url})
 
     assert "access-control-allow-origin" not in reply.headers
 
 
 @pytest.mark.parametrize("path", ["/", "/health", "/v1/nothing"])
-async def test_every_reply_carries_the_security_headers(service: Service, path: str) -> None:
-    reply = await service.http.get(path)
+async def test_every_reply_carries_the_security_headers(shared_service: Service, path: str) -> None:
+    reply = await shared_service.http.get(path)
 
     assert "script-src 'self'" in reply.headers["content-security-policy"]
     assert "frame-ancestors 'none'" in reply.headers["content-security-policy"]
@@ -116,9 +120,9 @@ async def test_every_reply_carries_the_security_headers(service: Service, path: 
     assert reply.headers["referrer-policy"] == "no-referrer"
 
 
-async def test_socket_on_another_path_is_refused(service: Service) -> None:
+async def test_socket_on_another_path_is_refused(shared_service: Service) -> None:
     with pytest.raises(InvalidStatus) as refused:
-        async with websockets.connect(f"ws://127.0.0.1:{service.port}/v1/other"):
+        async with websockets.connect(f"ws://127.0.0.1:{shared_service.port}/v1/other"):
             pass
 
     assert refused.value.response.status_code == 403
@@ -126,24 +130,24 @@ async def test_socket_on_another_path_is_refused(service: Service) -> None:
 
 @pytest.mark.parametrize("kind", ["plain", "stream", "bad"])
 async def test_prompts_and_answers_are_never_logged(
-    service: Service, caplog: Any, kind: str
+    shared_service: Service, caplog: Any, kind: str
 ) -> None:
     caplog.set_level("DEBUG", logger="chatserve")
     caplog.set_level("DEBUG", logger="uvicorn")
     body = chat("my-secret-words", stream=kind == "stream", temperature=9 if kind == "bad" else 1)
-    async with service.socket() as socket:
+    async with shared_service.socket() as socket:
         await socket.create("my-secret-words")
         await socket.receive_answer()
 
-    await service.http.post(
+    await shared_service.http.post(
         "/v1/chat/completions", json=body, headers={"authorization": "Bearer my-secret-key"}
     )
 
     assert "my-secret" not in caplog.text
 
 
-async def test_request_without_a_host_is_refused(service: Service) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
+async def test_request_without_a_host_is_refused(shared_service: Service) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", shared_service.port)
     writer.write(b"GET /health HTTP/1.0\r\n\r\n")
 
     status = await reader.readline()

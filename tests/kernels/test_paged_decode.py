@@ -26,7 +26,8 @@ LENGTHS = {
     "single-token": [1],
     "page-exact": [16, 64],
     "odd": [3, 77, 131],
-    "very-unequal": [1, 300],
+    "very-unequal": [1, 300, 2],
+    "padded-by-hundreds": [520, 1010],
 }
 
 
