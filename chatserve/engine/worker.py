@@ -87,6 +87,8 @@ class Worker:
             engine=engine,
             on_room=self._may_claim.set,
         )
+        # Held from a claim until its requests are open: a cancel of one may arrive in between.
+        self._claiming = asyncio.Lock()
         self._fingerprint = ""
         self._hang_watch = HangWatch(engine, self._times.hang_s)
 
@@ -133,18 +135,19 @@ class Worker:
         """Wait for a reason to claim, then claim what can start soon, and no more."""
         await self._may_claim.wait()
         self._may_claim.clear()
+        seats = self._options.max_claims - len(self._writer.open_request_ids)
+        if seats <= 0:
+            return
         try:
-            seats = self._options.max_claims - len(self._writer.open_request_ids)
-            if seats <= 0:
-                return
-            claims = await self._store.queue.claim(
-                self._worker_id, self._card.name, seats, self._times.lease_ms
-            )
+            async with self._claiming:
+                claims = await self._store.queue.claim(
+                    self._worker_id, self._card.name, seats, self._times.lease_ms
+                )
+                for claim in claims:
+                    self._writer.open(claim)
         except StoreError:
             self._may_claim.set()
             raise
-        for claim in claims:
-            self._writer.open(claim)
         if len(claims) == seats:
             self._may_claim.set()
 
@@ -158,7 +161,8 @@ class Worker:
             )
             cursor = wakeup.cursor
             if wakeup.cancelled:
-                self._writer.cancel(wakeup.cancelled)
+                async with self._claiming:
+                    self._writer.cancel(wakeup.cancelled)
             # Without news it claims all the same: a bell may be lost with its connection.
             self._may_claim.set()
 

@@ -20,9 +20,9 @@ from chatserve.gateway.models import ServedModel
 from chatserve.gateway.replies import as_client_error, ignored_header, json_response
 from chatserve.gateway.services import Services
 from chatserve.gateway.sse import DONE, data_frame, send_events
-from chatserve.protocol.chat import StreamFields
 from chatserve.protocol.completion_answers import AnswerHead, AnswerShape, AnswerWriter
 from chatserve.protocol.errors import error_body
+from chatserve.protocol.request_fields import StreamFields
 from chatserve.protocol.sampling import SamplingFields
 from chatserve.store.keys import LOG_TTL_S
 from chatserve.store.responses import ResponseRecord

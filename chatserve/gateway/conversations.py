@@ -4,7 +4,6 @@ Owns the way between sessions and the wire. Turns are not made here; they come a
 `response.create` that names its conversation.
 """
 
-import time
 from typing import Any
 
 from starlette.requests import Request
@@ -37,7 +36,7 @@ async def create_conversation(request: Request) -> Response:
         new_id("conv_"),
         title=new.title,
         metadata=new.metadata,
-        messages=to_messages(new.items, int(time.time())),
+        messages=to_messages(new.items),
     )
     return json_response(_conversation_object(session), headers=ignored_header(ignored))
 

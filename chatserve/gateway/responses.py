@@ -45,7 +45,7 @@ async def draft_response(
     fields = request.fields
     model = await services.models.get(fields.model)
     history = await read_history(services.store, fields, own)
-    new_messages = _messages(fields.input)
+    new_messages = to_messages(fields.input)
     prompt = await model.chat_token_ids(_prompt_messages(fields, history, new_messages))
     check_prompt(prompt, model.card, param="input")
     sampling = sampling_params(request.sampling, model.card, prompt_len=len(prompt))
@@ -81,13 +81,10 @@ def head_of(record: ResponseRecord) -> ResponseHead:
     )
 
 
-def to_messages(items: Sequence[InputMessage], created_at: int) -> tuple[Message, ...]:
+def to_messages(items: Sequence[InputMessage]) -> tuple[Message, ...]:
     """Return messages as they are stored."""
-    return tuple(Message(new_id("msg_"), item.role, item.text, created_at) for item in items)
-
-
-def _messages(items: Sequence[InputMessage]) -> tuple[Message, ...]:
-    return to_messages(items, int(time.time()))
+    now = int(time.time())
+    return tuple(Message(new_id("msg_"), item.role, item.text, now) for item in items)
 
 
 def _prompt_messages(

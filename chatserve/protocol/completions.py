@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from chatserve.protocol.body import WIRE, Body, only, parse_object
-from chatserve.protocol.chat import InertFields, StreamFields
+from chatserve.protocol.request_fields import InertFields, StreamFields
 from chatserve.protocol.sampling import RefusedSampling, SamplingFields
 
 # What OpenAI's endpoint generates when the client names no limit.

@@ -12,8 +12,8 @@ from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, model
 from pydantic_core import PydanticCustomError
 
 from chatserve.protocol.body import WIRE, Body, NoTools, only
-from chatserve.protocol.chat import InertFields, ModelName, StreamOptions
 from chatserve.protocol.messages import Messages
+from chatserve.protocol.request_fields import InertFields, ModelName
 from chatserve.protocol.sampling import RefusedSampling, SamplingFields
 
 MAX_ID_CHARS = 128
@@ -81,7 +81,9 @@ class _RefusedResponseFields(BaseModel):
     max_tool_calls: Annotated[Any, only(None, reason="tool calls are not served")] = None
     generate: Annotated[Any, only(True, reason="warm-up is not served")] = True
     stream: Annotated[Any, only(True, reason="a socket always streams")] = True
-    stream_options: StreamOptions | None = None
+    stream_options: Annotated[
+        Any, only({}, {"include_obfuscation": False}, reason="obfuscation is not served")
+    ] = {}
     include: Annotated[Any, only([], reason="there is nothing to include")] = []
     prompt: Annotated[Any, only(None, reason="prompt templates are not served")] = None
     reasoning: Annotated[Any, only({}, reason="reasoning is not served")] = {}

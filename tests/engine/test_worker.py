@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from engine.worker_helpers import (
@@ -19,7 +20,7 @@ from gateway.fake_model import MODEL, FakeModel
 from chatserve.engine.api import EventKind, FinishReason
 from chatserve.errors import EngineError
 from chatserve.store.connection import Store
-from chatserve.store.queue import CancelOutcome
+from chatserve.store.queue import CancelOutcome, Claim
 from chatserve.store.response_log import LogEntry
 
 
@@ -211,3 +212,27 @@ async def test_a_worker_that_wins_its_own_lost_request_again_starts_it_anew(stor
 
     assert [entry.sequence_number for entry in log] == list(range(len(log)))
     assert text_of(log) == ("bcdefghijklmnopqrstuvwxyza" * 4)[:100]
+
+
+async def test_a_cancel_that_overtakes_the_reply_of_its_claim_is_not_lost(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The listener heard of the cancel before the claimed request was open, and ignored it."""
+    claim, cancelled = store.queue.claim, asyncio.Event()
+
+    async def slow_claim(*arguments: Any) -> list[Claim]:
+        claims = await claim(*arguments)
+        if claims:
+            await store.queue.cancel(claims[0].request.request_id)
+            cancelled.set()
+            await asyncio.sleep(0.05)  # time for the listener to hear of it
+        return claims
+
+    monkeypatch.setattr(store.queue, "claim", slow_claim)
+    async with running_worker(store, FakeModel()):
+        request_id = await enqueue(store, "r1", "a", max_tokens=1000)
+        log = await finished_log(store, request_id)
+
+    assert cancelled.is_set()
+    assert log[-1].event.outcome is not None
+    assert log[-1].event.outcome.finish_reason is FinishReason.ABORT

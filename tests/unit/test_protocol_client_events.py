@@ -82,6 +82,7 @@ def test_unknown_names_of_a_create_are_reported() -> None:
         ({"stream": False}, "stream", "unsupported"),
         ({"tools": [{"type": "function"}]}, "tools", "unsupported"),
         ({"text": {"format": {"type": "json_schema"}}}, "text", "unsupported"),
+        ({"stream_options": {"include_usage": True}}, "stream_options", "unsupported"),
         ({"truncation": "auto"}, "truncation", "unsupported"),
         ({"chatserve:parent_id": "msg_1"}, "chatserve:parent_id", "unsupported"),
         ({"max_output_tokens": 0}, "max_output_tokens", "invalid_value"),
