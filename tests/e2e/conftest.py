@@ -73,8 +73,9 @@ def _ready_url(port: int, process: "subprocess.Popen[bytes]", log: Path) -> str:
     raise AssertionError(f"not ready within {START_DEADLINE_S} s:\n{log.read_text()}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Chromium, closed with its module: while Playwright runs, no test can have an event loop."""
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
             executable_path="/usr/bin/chromium", args=list(CHROMIUM_FLAGS)

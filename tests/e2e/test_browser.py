@@ -45,16 +45,24 @@ def expect_phase(answer: Locator, phase: str) -> None:
     expect(answer).to_have_attribute("data-phase", re.compile(phase), timeout=ANSWER_MS)
 
 
+def let_it_say_something(page: Page) -> Locator:
+    """Wait for the last answer's first words, then end it: the model likes to talk for long."""
+    answer = last_answer(page)
+    expect_phase(answer, "streaming|completed")
+    expect(answer.locator(".markdown")).not_to_be_empty()
+    page.keyboard.press("Escape")  # stops it, and does nothing if it has just ended
+    expect_phase(answer, "completed|stopped")
+    return answer
+
+
 def test_a_chat_streams_and_shows_what_was_cached(page: Page) -> None:
     page.get_by_role("button", name="Add a system prompt").click()
     page.get_by_role("textbox", name="System prompt").fill(SYSTEM)
     send(page, "What is a library card?")
-    expect_phase(last_answer(page), "completed|cut")
+    let_it_say_something(page)
     send(page, "And what does it cost?")
-    answer = last_answer(page)
-    expect_phase(answer, "completed|cut")
+    answer = let_it_say_something(page)
 
-    expect(answer.locator(".markdown")).not_to_be_empty()
     figures = answer.get_by_role("group", name="Figures")
     words = figures.locator(".cached-tokens").inner_text()
     found = re.fullmatch(r"([\d,]+) of ([\d,]+) prompt tokens cached", words)
@@ -62,7 +70,7 @@ def test_a_chat_streams_and_shows_what_was_cached(page: Page) -> None:
     num_cached, num_prompt = (int(number.replace(",", "")) for number in found.groups())
     assert num_prompt / 2 < num_cached < num_prompt
     expect(figures.locator(".ttft")).to_contain_text("TTFT")
-    expect(figures.locator(".rate")).to_contain_text("/s")
+    expect(figures).to_have_attribute("title", re.compile("Time to first token"))
 
 
 def test_stop_ends_an_answer_and_keeps_what_was_said(page: Page) -> None:
@@ -87,15 +95,12 @@ def test_a_reload_in_the_middle_of_an_answer_loses_nothing(page: Page) -> None:
     page.reload()
     expect_phase(last_answer(page), "streaming|completed")
     expect(last_answer(page).locator(".markdown")).to_contain_text(begun.strip()[:20])
-    if page.get_by_role("button", name="Stop").is_visible():
-        page.get_by_role("button", name="Stop").click()
-
-    expect_phase(last_answer(page), "completed|stopped|cut")
+    let_it_say_something(page)
 
 
 def test_conversations_are_listed_opened_by_their_link_and_deleted(page: Page) -> None:
     send(page, "Name the colour of fresh snow.")
-    expect_phase(last_answer(page), "completed|cut")
+    let_it_say_something(page)
     address = page.url
     page.get_by_role("button", name="New chat").click()
     expect(page.get_by_role("article", name="Answer")).to_have_count(0)
@@ -113,13 +118,9 @@ def test_conversations_are_listed_opened_by_their_link_and_deleted(page: Page) -
 
 def test_what_the_user_types_is_never_markup(page: Page) -> None:
     send(page, "<img src=x onerror=alert(1)><script>alert(2)</script> **bold**")
-    expect_phase(last_answer(page), "streaming|completed|cut")
+    let_it_say_something(page)
 
     question = page.get_by_role("article", name="You").last
 
     expect(question).to_contain_text("<img src=x onerror=alert(1)>")
     assert question.locator("img, script").count() == 0
-    stop = page.get_by_role("button", name="Stop")
-    if stop.is_visible():
-        stop.click()
-        expect_phase(last_answer(page), "stopped|completed")
