@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.request import ProxyHandler, build_opener
 
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -22,6 +22,9 @@ from chatserve.store.workers import WorkerBeat
 logger = logging.getLogger(__name__)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+# Straight to the worker: a proxy named in the environment is for the world outside.
+_DIRECT = build_opener(ProxyHandler({}))
 
 _SCRAPE_TIMEOUT_S = 1.0
 _MAX_PAGE_BYTES = 4 * 2**20
@@ -61,7 +64,7 @@ async def _worker_families(beats: Sequence[WorkerBeat]) -> list[Metric]:
 def _fetch(url: str) -> str:
     """Return a worker's page; nothing for a worker that does not answer in time."""
     try:
-        with urlopen(url, timeout=_SCRAPE_TIMEOUT_S) as reply:
+        with _DIRECT.open(url, timeout=_SCRAPE_TIMEOUT_S) as reply:
             page: bytes = reply.read(_MAX_PAGE_BYTES)
     except (URLError, OSError, ValueError) as error:
         logger.warning("the metrics of a worker cannot be read: %s", error)
