@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+from chatserve import __version__
 from chatserve import setting_kinds as kinds
 from chatserve.config import (
     DATA_DIR,
@@ -99,6 +100,7 @@ class _Parser(ArgumentParser):
 
 def _parser() -> ArgumentParser:
     parser = _Parser(prog="chatserve", description="Streaming chat over one language model.")
+    parser.add_argument("--version", action="version", version=f"chatserve {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, (summary, config_types) in _COMMANDS.items():
         command = commands.add_parser(

@@ -7,7 +7,7 @@ counting and the text format.
 from prometheus_client import disable_created_metrics
 
 # The time at which each counter was made: a second series for every one, which nobody asks for.
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 TTFT = ("chatserve_time_to_first_token_seconds", "From enqueue to the first token of an answer.")
 ITL = ("chatserve_inter_token_latency_seconds", "Between two tokens, or two deltas, of an answer.")

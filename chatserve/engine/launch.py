@@ -6,10 +6,7 @@ The parts know nothing of settings.
 
 import asyncio
 import logging
-import os
-import secrets
 import signal
-import socket
 from dataclasses import dataclass
 
 import torch
@@ -23,6 +20,7 @@ from chatserve.engine.kv_pool import allocate_kv_pages, choose_num_pages
 from chatserve.engine.model_runner import ModelRunner
 from chatserve.engine.scheduler import Scheduler, SchedulerConfig
 from chatserve.engine.worker import Worker, WorkerOptions
+from chatserve.engine.worker_id import forget_dead_neighbours, new_worker_id
 from chatserve.engine.worker_metrics import WorkerMetrics
 from chatserve.errors import ConfigError
 from chatserve.kernels import get_ops
@@ -57,6 +55,7 @@ async def run_worker(config: EngineConfig) -> None:
         loop.add_signal_handler(number, stop.set)
     store = await open_store(config.redis_url)
     try:
+        await forget_dead_neighbours(store.workers)
         built = await asyncio.to_thread(build_engine, config)
         metrics = WorkerMetrics(built.engine.stats)
         worker = Worker(
@@ -65,7 +64,7 @@ async def run_worker(config: EngineConfig) -> None:
             built.card,
             metrics,
             WorkerOptions(
-                worker_id=f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}",
+                worker_id=new_worker_id(),
                 # A few more than can run, so that a free seat is taken in the very next step.
                 max_claims=config.max_num_seqs + max(1, config.max_num_seqs // 4),
                 metrics_url=metrics.serve(config.metrics_host, config.metrics_port),

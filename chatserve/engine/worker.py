@@ -42,8 +42,8 @@ class WorkerTimes:
     """How often a worker does what. A lease outlives several beats that fail."""
 
     lease_ms: int = 8_000
-    beat_s: float = 2.0
-    beat_ttl_ms: int = 7_000
+    beat_s: float = 1.0
+    beat_ttl_ms: int = 4_000
     reap_s: float = 2.0
     listen_ms: int = 2_000
     hang_s: float = 120.0

@@ -14,7 +14,7 @@ from chatserve.errors import ClientError, StoreError
 from chatserve.gateway import conversations, health, metrics
 from chatserve.gateway.chat_completions import ChatCompletions
 from chatserve.gateway.completions import Completions
-from chatserve.gateway.connection import serve_connection
+from chatserve.gateway.connection import refuse_http_responses, serve_connection
 from chatserve.gateway.page import Page
 from chatserve.gateway.replies import (
     IGNORED_HEADER,
@@ -59,6 +59,7 @@ def _routes() -> list[BaseRoute]:
         Route("/v1/chat/completions", ChatCompletions(), methods=["POST"]),
         Route("/v1/completions", Completions(), methods=["POST"]),
         WebSocketRoute("/v1/responses", serve_connection),
+        Route("/v1/responses", refuse_http_responses, methods=["GET", "POST"]),
         Route("/v1/models", health.list_models),
         Route("/v1/models/{model:path}", health.get_model),
         Route("/v1/conversations", conversations.create_conversation, methods=["POST"]),

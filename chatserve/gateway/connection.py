@@ -37,10 +37,12 @@ import logging
 import time
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from chatserve import __version__
-from chatserve.errors import ClientError
+from chatserve.errors import ClientError, NotFound
 from chatserve.gateway.answering import Answering
 from chatserve.gateway.ending import Ending, PeerGone
 from chatserve.gateway.ids import new_id
@@ -55,7 +57,7 @@ from chatserve.protocol.client_events import (
     Resume,
     parse_client_event,
 )
-from chatserve.protocol.codes import CloseCode
+from chatserve.protocol.codes import CloseCode, ErrorCode
 from chatserve.store.keys import LOG_TTL_S
 
 logger = logging.getLogger(__name__)
@@ -69,6 +71,14 @@ async def serve_connection(websocket: WebSocket) -> None:
     services: Services = websocket.app.state.services
     with services.metrics.connections.track_inprogress():
         await Connection(websocket, services).run()
+
+
+async def refuse_http_responses(request: Request) -> Response:
+    """Say to a client that speaks HTTP here what this path is for."""
+    raise NotFound(
+        "/v1/responses is a WebSocket; over HTTP use /v1/chat/completions",
+        code=ErrorCode.WEBSOCKET_ONLY,
+    )
 
 
 class Connection:

@@ -37,6 +37,8 @@ class Page:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await WebSocketClose()(scope, receive, send)
+        elif scope["method"] not in ("GET", "HEAD"):
+            raise HTTPException(404)
         elif self._index.is_file():
             await self._files(scope, receive, _with_cache_control(scope["path"], send))
         elif scope["path"] == "/":

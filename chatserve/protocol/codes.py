@@ -19,6 +19,7 @@ class ErrorCode(StrEnum):
     CONTEXT_LENGTH_EXCEEDED = "context_length_exceeded"
     MODEL_NOT_FOUND = "model_not_found"
     NOT_FOUND = "not_found"
+    WEBSOCKET_ONLY = "websocket_only"
     METHOD_NOT_ALLOWED = "method_not_allowed"
     CONVERSATION_NOT_FOUND = "conversation_not_found"
     RESPONSE_NOT_FOUND = "response_not_found"

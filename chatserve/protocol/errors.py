@@ -89,6 +89,8 @@ def _sentence(param: str | None, finding: ErrorDetails) -> str:
     if finding["type"] == "missing":
         return f"{param} is required"
     expected = finding["msg"][:1].lower() + finding["msg"][1:]
+    if finding["type"] in ("too_short", "too_long"):  # counts what it received already
+        return f"{param}: {expected.replace(' after validation', '')}"
     return f"{param}: {expected}, received {describe(finding['input'])}"
 
 

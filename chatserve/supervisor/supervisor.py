@@ -53,18 +53,21 @@ class RestartPolicy:
 
     The n-th early death in a row is followed by a wait of `first_delay_s * 2 ** (n - 1)`, and
     death number `max_early_deaths` by none. A run of `steady_after_s` forgives what came before.
+    For `settle_s` after a restart readiness is not asked for: what the dead service said of itself
+    may still be believed.
     """
 
     first_delay_s: float = 0.5
     max_delay_s: float = 30.0
     steady_after_s: float = 30.0
     max_early_deaths: int = 5
+    settle_s: float = 0.0
 
     def delay_s(self, num_deaths: int) -> float:
         return min(self.first_delay_s * 2.0 ** (num_deaths - 1), self.max_delay_s)
 
 
-DEFAULT_POLICY = RestartPolicy()
+DEFAULT_POLICY = RestartPolicy(settle_s=3.0)
 
 
 class Supervisor:
@@ -160,6 +163,7 @@ class Supervisor:
         while True:
             await self._repaired.wait()
             self._repaired.clear()
+            await asyncio.sleep(self._policy.settle_s)
             await self._until_ready()
             logger.info("ready again")
 
