@@ -54,8 +54,10 @@ def sample(logits: Tensor, rows: Sequence[SamplingRow]) -> list[int | None]:
 def _draw(logits: Tensor, rows: Sequence[SamplingRow]) -> Tensor:
     """Draw one token per row by inverting the distribution that is left after truncation.
 
-    Tokens are ordered by falling probability; top-k, top-p and min-p each keep a prefix of that
-    order. The most probable token is always kept.
+    1. Top-k, top-p and min-p each keep a prefix of the tokens ordered by falling probability. The
+       most probable token is always kept.
+    2. The distribution is inverted in the order of token ids. Rounding that makes two neighbours
+       by probability change places then moves no other token, and the draw hardly ever changes.
     """
 
     def column(values: Sequence[float]) -> Tensor:
@@ -67,17 +69,19 @@ def _draw(logits: Tensor, rows: Sequence[SamplingRow]) -> Tensor:
     min_p = column([row.params.min_p for row in rows])
     uniform = column([uniform_at(row.params.seed, row.position) for row in rows])
 
-    scaled, order = (logits.double() / temperature).sort(dim=-1, descending=True, stable=True)
-    probs = torch.softmax(scaled, dim=-1)  # [num_rows, vocab_size], falling
+    probs = torch.softmax(logits.double() / temperature, dim=-1)  # [num_rows, vocab_size]
+    falling, order = probs.sort(dim=-1, descending=True, stable=True)
     rank = torch.arange(logits.shape[1], device=logits.device)
-    before = probs.cumsum(dim=-1) - probs  # probability of everything more probable
-    keep = (rank < top_k) & (before < top_p) & (probs >= min_p * probs[:, :1])
+    before = falling.cumsum(dim=-1) - falling  # probability of everything more probable
+    keep = (rank < top_k) & (before < top_p) & (falling >= min_p * falling[:, :1])  # 1
     keep[:, 0] = True
-    cumulative = torch.where(keep, probs, 0.0).cumsum(dim=-1)
-    target = uniform * cumulative[:, -1:]
-    chosen = torch.searchsorted(cumulative, target, right=True)  # [num_rows, 1]
-    last_kept = keep.sum(dim=-1, keepdim=True) - 1
-    return order.gather(1, torch.minimum(chosen, last_kept)).squeeze(1)
+    kept = torch.zeros_like(probs).scatter(1, order, torch.where(keep, falling, 0.0))
+    cumulative = kept.cumsum(dim=-1)  # 2
+    total = cumulative[:, -1:].contiguous()
+    chosen = torch.searchsorted(cumulative, uniform * total, right=True)  # [num_rows, 1]
+    # The product may round up to the total, which no token lies behind.
+    last = torch.searchsorted(cumulative, total)
+    return torch.minimum(chosen, last).squeeze(1)
 
 
 def uniform_at(seed: int, position: int) -> float:

@@ -57,14 +57,13 @@ class Answering:
         self._lanes = Lanes()
         self._num_resumes = 0
         self._cancelling: set[str] = set()
+        self._connection_nonce = new_id("")
         self._unstored: deque[str] = deque(maxlen=_MAX_UNSTORED)
 
     def create(self, event: Create, frame: str) -> None:
         """Take a create into its lane, or raise TooManyInFlight."""
         self._check_in_flight()
-        is_repeatable = event.envelope.event_id is not None
-        response_id = id_of_frame("resp_", frame) if is_repeatable else new_id("resp_")
-        turn = Turn(event, RequestId(response_id))
+        turn = Turn(event, RequestId(self._response_id(event, frame)))
         if self._lanes.add(turn):
             self._tasks.create_task(self._run_lane(turn))
 
@@ -106,6 +105,16 @@ class Answering:
                 as_client_error(error), stream_id=envelope.stream_id, event_id=envelope.event_id
             )
         )
+
+    def _response_id(self, event: Create, frame: str) -> str:
+        """Return a fresh id, or for a repeatable create the one of its frame.
+
+        An unstored response belongs to this connection, and so does the repetition of its frame.
+        """
+        if event.envelope.event_id is None:
+            return new_id("resp_")
+        scope = "" if event.request.fields.store else self._connection_nonce
+        return id_of_frame("resp_", scope + frame)
 
     def _check_in_flight(self) -> None:
         limit = self._services.limits.max_in_flight

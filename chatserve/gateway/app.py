@@ -8,6 +8,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from chatserve.errors import ClientError, StoreError
@@ -18,6 +19,7 @@ from chatserve.gateway.connection import refuse_http_responses, serve_connection
 from chatserve.gateway.page import Page
 from chatserve.gateway.replies import (
     IGNORED_HEADER,
+    on_departure,
     on_fault,
     on_http_exception,
     on_service_error,
@@ -44,6 +46,7 @@ def create_app(services: Services) -> Starlette:
             ClientError: on_service_error,
             StoreError: on_service_error,
             HTTPException: on_http_exception,
+            ClientDisconnect: on_departure,
             Exception: on_fault,
         },
     )

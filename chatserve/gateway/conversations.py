@@ -61,12 +61,12 @@ async def update_conversation(request: Request) -> Response:
 
 
 async def delete_conversation(request: Request) -> Response:
-    """Serve `DELETE /v1/conversations/{id}`; an answer in flight is cancelled first."""
+    """Serve `DELETE /v1/conversations/{id}`; an answer in flight is cancelled."""
     services: Services = request.app.state.services
     session = await _session(request)
-    if session.active_response_id is not None:
-        await services.generations.cancel(session.active_response_id)
-    await services.store.sessions.delete(session.session_id)
+    deleted = await services.store.sessions.delete(session.session_id)
+    if deleted is not None and deleted.active_response_id is not None:
+        await services.generations.cancel(deleted.active_response_id)
     return json_response(
         {"id": session.session_id, "object": "conversation.deleted", "deleted": True}
     )
@@ -164,7 +164,9 @@ def _no_session(session_id: str) -> NotFound:
 
 def _limit(request: Request) -> int:
     text = request.query_params.get("limit", str(_DEFAULT_LIMIT))
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MAX_LIMIT:
+    # The length comes first: Python refuses to make a number of thousands of digits.
+    is_number = len(text) <= 9 and text.isascii() and text.isdigit()
+    if not is_number or not 1 <= int(text) <= _MAX_LIMIT:
         raise InvalidRequest(
             f"limit: must be a number from 1 to {_MAX_LIMIT}, received {describe(text)}",
             param="limit",

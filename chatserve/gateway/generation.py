@@ -124,6 +124,10 @@ class Generations:
         cancelling.add_done_callback(self._cancelling.discard)
         return asyncio.shield(cancelling)
 
+    def stop_abandoning(self) -> None:
+        """Keep stored answers running from now on, although their readers are about to go."""
+        self._readers.drop_grace()
+
     async def aclose(self) -> None:
         """Let the cancels on their way arrive, for a bounded time."""
         await self._readers.aclose()

@@ -65,6 +65,7 @@ class Readers:
     def __init__(self, cancel: Callable[[RequestId], Awaitable[object]], *, grace_s: float) -> None:
         self._cancel = cancel
         self._grace_s = grace_s
+        self._has_grace = True
         self._watches: dict[RequestId, _Watch] = {}
         self._cancelling: set[asyncio.Task[None]] = set()
 
@@ -87,7 +88,7 @@ class Readers:
         watch.num_readers -= 1
         if watch.num_readers:
             return
-        if watch.abandonment is Abandonment.GRACE:
+        if watch.abandonment is Abandonment.GRACE and self._has_grace:
             loop = asyncio.get_running_loop()
             watch.timer = loop.call_later(self._grace_s, self._abandon, request_id)
             return
@@ -95,14 +96,19 @@ class Readers:
         if watch.abandonment is Abandonment.ABORT:
             self._start_cancel(request_id)
 
-    async def aclose(self) -> None:
-        """Let the cancels on their way arrive, for a bounded time.
+    def drop_grace(self) -> None:
+        """Cancel nothing after a grace period any more, those that run already included.
 
-        Grace periods are dropped: the readers of a gateway that stops come back through another.
+        For a gateway that stops: its readers come back through another.
         """
+        self._has_grace = False
         for watch in self._watches.values():
             if watch.timer is not None:
                 watch.timer.cancel()
+
+    async def aclose(self) -> None:
+        """Let the cancels on their way arrive, for a bounded time."""
+        self.drop_grace()
         if self._cancelling:
             await asyncio.wait(self._cancelling, timeout=_CLOSE_TIMEOUT_S)
 

@@ -3,6 +3,7 @@
 Owns what every endpoint does alike. Knows no endpoint.
 """
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ from chatserve.errors import (
 )
 from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import error_body
+
+logger = logging.getLogger(__name__)
 
 IGNORED_HEADER = "x-chatserve-ignored"
 
@@ -96,6 +99,12 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
     return response
 
 
-async def on_fault(_request: Request, _error: Exception) -> Response:
-    """Reply to a fault of ours; the server logs it with its traceback."""
+async def on_departure(_request: Request, _error: Exception) -> Response:
+    """Reply to a client that left before its body had arrived: nobody is there to read it."""
+    return Response(status_code=400)
+
+
+async def on_fault(request: Request, error: Exception) -> Response:
+    """Log a fault of ours with its traceback, and reply without details."""
+    logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return error_response(AnswerFailed("internal error", code=ErrorCode.SERVER_ERROR))

@@ -55,7 +55,8 @@ async def draft_response(
         model=model.card.name,
         created_at=int(time.time()),
         ttl_s=services.config.response_ttl_s if fields.store else UNSTORED_TTL_S,
-        assistant_message_id=new_id("msg_"),
+        # Derived, so that a create that is sent twice at once is one answer in every detail.
+        assistant_message_id=f"msg_{response_id.removeprefix('resp_')}",
         session_id=history.session_id,
         request={**_echo(fields, sampling), _IGNORED: list(request.ignored)},
         messages=() if in_session else (*history.messages, *new_messages),

@@ -60,10 +60,12 @@ def bind(host: str, port: int) -> socket.socket:
 
 def create_server(services: Services) -> uvicorn.Server:
     """Return the server for services that are up."""
-    return uvicorn.Server(
+    return _Server(
+        services,
         uvicorn.Config(
             create_app(services),
-            http="httptools",
+            # The slower of uvicorn's two, and the one that bounds the size of headers.
+            http="h11",
             # The implementation that stops reading the application when the peer stops reading.
             ws="websockets-sansio",
             ws_max_size=services.config.max_message_bytes,
@@ -72,18 +74,31 @@ def create_server(services: Services) -> uvicorn.Server:
             lifespan="off",
             access_log=False,
             log_config=None,
-            log_level=_server_log_level(services.config.log_level),
+            # What it has to say is the doing of peers, tracebacks included, or is logged here.
+            log_level="critical",
             server_header=False,
             proxy_headers=False,
             backlog=_BACKLOG,
             timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_S,
-        )
+        ),
     )
 
 
-def _server_log_level(log_level: str) -> str:
-    """Return the level for the server's own log, which on debug would show frames and headers."""
-    return "info" if log_level == "debug" else log_level
+class _Server(uvicorn.Server):
+    """The server, which says that it stops before the first socket is closed.
+
+    Readers that lose their socket to our stop come back through another gateway, so their answers
+    must not be counted as abandoned.
+    """
+
+    def __init__(self, services: Services, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._generations = services.generations
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        logger.info("stopping")
+        self._generations.stop_abandoning()
+        await super().shutdown(sockets)
 
 
 def _outlive_signals() -> None:

@@ -123,6 +123,13 @@ class SessionTurn:
         return " ".join(text.split(maxsplit=_TITLE_WORDS)[:_TITLE_WORDS])[:_TITLE_CHARS].rstrip()
 
 
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What a deletion leaves behind: the session's answer in flight, if there was one."""
+
+    active_response_id: RequestId | None
+
+
 class Sessions:
     """The conversations of the store.
 
@@ -196,9 +203,14 @@ class Sessions:
         await self._redis.run(scripts.UPDATE_SESSION, session_id, *changes)
         return await self.get(session_id)
 
-    async def delete(self, session_id: str) -> bool:
-        """Delete a session, its messages and the responses that made them."""
-        return bool(await self._redis.run(scripts.DELETE_SESSION, session_id))
+    async def delete(self, session_id: str) -> Deleted | None:
+        """Delete a session, its messages and the responses that made them.
+
+        Returns None when there is no such session. An answer in flight goes on; it is the caller's
+        to stop.
+        """
+        active = await self._redis.run(scripts.DELETE_SESSION, session_id)
+        return None if active is None else Deleted(RequestId(active) if active else None)
 
     async def _get_many(self, session_ids: Sequence[str]) -> Sequence[Session | None]:
         commands: list[Command] = []

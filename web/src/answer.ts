@@ -91,11 +91,19 @@ export function isSettled(answer: Answer): boolean {
   return ["completed", "stopped", "cut", "failed"].includes(answer.phase);
 }
 
-/** Return milliseconds to the first text, by the server if it said so, else as seen here. */
-export function ttftMs(answer: Answer): number | null {
-  if (answer.timings?.ttft_ms != null) return answer.timings.ttft_ms;
-  if (answer.sentAtMs === null || answer.firstTextAtMs === null) return null;
-  return answer.firstTextAtMs - answer.sentAtMs;
+/** Return whether a message of this page has come to nothing: it ended before it was stored. */
+export function isUnstored(answer: Answer): boolean {
+  return isSettled(answer) && answer.sentAtMs !== null && answer.responseId === null;
+}
+
+/**
+ * Return milliseconds to the first text, as seen here, else by the server.
+ *
+ * The server's own measure comes with the end; it must not replace a figure already shown.
+ */
+export function ttftMs({ sentAtMs, firstTextAtMs, timings }: Answer): number | null {
+  if (sentAtMs === null || firstTextAtMs === null) return timings?.ttft_ms ?? null;
+  return firstTextAtMs - sentAtMs;
 }
 
 /** Return the answer after one event that arrived at `atMs`. */
@@ -141,14 +149,15 @@ function withQueue(answer: Answer, position: number, etaMs: number | null): Answ
 
 function withSnapshot(answer: Answer, event: GapEvent, atMs: number): Answer {
   if (event.to <= answer.lastSequence) return answer;
+  const isBlank = event.snapshot === "";
   return {
     ...answer,
     responseId: event.response_id,
     text: event.snapshot,
-    phase: event.snapshot === "" ? answer.phase : "streaming",
+    phase: isBlank ? answer.phase : "streaming",
     lastSequence: event.to,
     hasGap: false,
-    firstTextAtMs: answer.firstTextAtMs ?? atMs,
+    firstTextAtMs: answer.firstTextAtMs ?? (isBlank ? null : atMs),
   };
 }
 

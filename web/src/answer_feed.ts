@@ -27,11 +27,13 @@ import { isAnswerEvent, type AnswerEvent, type CreateMessage, type ServerEvent }
 
 const numLanes = 24;
 const maxSends = 3;
+/** A small model may never find an end by itself; more than this is rarely worth reading. */
+const maxOutputTokens = 1_024;
 
 export interface FollowedHooks {
   /** The server stored the turn and gave the answer its id. */
   onAccepted(): void;
-  onSettled(): void;
+  onSettled(followed: Followed): void;
   /** The answer cannot be resumed; only the stored session can tell what became of it. */
   onLost(followed: Followed): void;
 }
@@ -77,8 +79,13 @@ export class AnswerFeed {
 
   /** Give the turn of a followed answer to the server, once its session exists. */
   create(followed: Followed, turn: Turn): void {
-    const { lane } = followed;
-    followed.create = { type: "response.create", stream_id: lane, event_id: newId(), ...turn };
+    followed.create = {
+      type: "response.create",
+      stream_id: followed.lane,
+      event_id: newId(),
+      max_output_tokens: maxOutputTokens,
+      ...turn,
+    };
     this.#speak(followed);
   }
 
@@ -192,6 +199,6 @@ export class AnswerFeed {
   #settle(followed: Followed, answer: Answer): void {
     followed.answer.value = answer;
     this.release(followed);
-    followed.hooks.onSettled();
+    followed.hooks.onSettled(followed);
   }
 }

@@ -10,6 +10,7 @@ import { computed, signal, type Signal } from "@preact/signals";
 import { AnswerFeed } from "./answer_feed";
 import { ApiError, listModels } from "./api";
 import { Connection } from "./connection";
+import { Drafts } from "./drafts";
 import { OpenSession } from "./open_session";
 import type { WireConversation, WireModel } from "./protocol";
 import { hashOf, sessionIdIn } from "./router";
@@ -20,6 +21,7 @@ const modelPollMs = 3_000;
 export class App {
   readonly connection: Connection;
   readonly list = new SessionList();
+  readonly drafts = new Drafts();
   readonly models = signal<readonly WireModel[]>([]);
   /** Why no model can be used, in a sentence; null while one can. */
   readonly serviceProblem = signal<string | null>(null);
@@ -66,13 +68,26 @@ export class App {
     this.#open(null);
   }
 
-  async deleteSession(sessionId: string): Promise<void> {
+  /** Return whether the session is gone. */
+  async deleteSession(sessionId: string): Promise<boolean> {
     const session = this.current.value;
     const isDeleted = await this.list.remove(sessionId);
-    if (!isDeleted || session.id.value !== sessionId) return;
-    this.newChat();
-    this.#background.delete(session);
-    session.close();
+    if (isDeleted) this.drafts.set(sessionId, "");
+    if (isDeleted && session.id.value === sessionId) {
+      this.newChat();
+      this.#background.delete(session);
+      session.close();
+    }
+    return isDeleted;
+  }
+
+  /** Send what stands in the composer. */
+  async sendDraft(): Promise<void> {
+    const sessionId = this.current.value.id.value;
+    const text = this.drafts.of(sessionId);
+    if (this.model.value === null || text.trim() === "") return;
+    this.drafts.set(sessionId, "");
+    await this.send(text);
   }
 
   async send(text: string): Promise<void> {
@@ -82,7 +97,12 @@ export class App {
 
   async retry(): Promise<void> {
     const model = this.model.value;
-    if (model !== null) await this.current.value.retry(model.id);
+    const session = this.current.value;
+    const sessionId = session.id.value;
+    if (model === null) return;
+    // The text that the refusal put back is about to be sent; a different one stays.
+    if (this.drafts.of(sessionId) === session.lastMessage()) this.drafts.set(sessionId, "");
+    await session.retry(model.id);
   }
 
   #route(): void {
@@ -120,12 +140,30 @@ export class App {
     return new OpenSession(this.#feed, {
       onCreated: (session, stored) => this.#onCreated(session, stored),
       onChanged: (session) => this.#onChanged(session),
+      onRefused: (session, text) => this.#onRefused(session, text),
     });
   }
 
   #onCreated(session: OpenSession, stored: WireConversation): void {
     this.list.add(stored);
-    if (session === this.current.value) history.replaceState(null, "", hashOf(stored.id));
+    if (session !== this.current.value) return;
+    history.replaceState(null, "", hashOf(stored.id));
+    this.drafts.move(null, stored.id);
+  }
+
+  /** Nothing of a refused message is lost, and nothing of it is left behind. */
+  #onRefused(session: OpenSession, text: string): void {
+    this.#background.delete(session);
+    if (session === this.current.value) this.#withdraw(session);
+    this.drafts.putBack(session.id.value, text);
+  }
+
+  #withdraw(session: OpenSession): void {
+    const sessionId = session.withdraw();
+    if (sessionId === null) return;
+    history.replaceState(null, "", hashOf(null));
+    this.drafts.move(sessionId, null);
+    void this.list.remove(sessionId);
   }
 
   #onChanged(session: OpenSession): void {
@@ -148,7 +186,7 @@ export class App {
     clearTimeout(this.#modelTimer);
     try {
       this.models.value = await listModels();
-      this.serviceProblem.value = this.models.value.length === 0 ? "No model is ready yet." : null;
+      this.serviceProblem.value = this.models.value.length === 0 ? "The model is loading…" : null;
     } catch (error) {
       this.serviceProblem.value = error instanceof ApiError ? error.message : String(error);
     }

@@ -19,6 +19,8 @@ const maxRetryMs = 8_000;
 const heartbeatMs = 20_000;
 const probeLimitMs = 5_000;
 const openLimitMs = 10_000;
+/** A server that is started anew is back before this; later, the reader should look after it. */
+const lostAfterMs = 10_000;
 const refusals = new Set([1008, 4401, 4403]);
 
 export type ConnectionState =
@@ -41,6 +43,10 @@ export function retryDelayMs(attempt: number, random: number): number {
 
 export class Connection {
   readonly state: ReadonlySignal<ConnectionState>;
+  /** Whether the server has been away for so long that it may not come back by itself. */
+  readonly isLost = signal(false);
+  /** The largest frame the server takes, as it said in its first one. */
+  readonly maxMessageBytes = signal<number | null>(null);
   readonly #state = signal<ConnectionState>({ kind: "connecting" });
   readonly #open: () => WebSocket;
   readonly #listener: ConnectionListener;
@@ -50,6 +56,7 @@ export class Connection {
   #hasHeard = false;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #heartbeatTimer: ReturnType<typeof setTimeout> | undefined;
+  #lostTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(open: () => WebSocket, listener: ConnectionListener) {
     this.#open = open;
@@ -94,6 +101,7 @@ export class Connection {
   goOffline(): void {
     this.#drop();
     clearTimeout(this.#retryTimer);
+    this.#endLoss();
     this.#state.value = { kind: "offline" };
   }
 
@@ -102,12 +110,16 @@ export class Connection {
     if (!this.isLive) this.#becomeLive();
     const event = parseFrame(data);
     if (event === null) return;
+    if (event.type === "chatserve:connection.opened") {
+      this.maxMessageBytes.value = event.limits?.max_message_bytes ?? null;
+    }
     if (event.type === "chatserve:goaway") this.#moveOn();
     else this.#listener.onEvent(event, Date.now());
   }
 
   #becomeLive(): void {
     this.#attempt = 0;
+    this.#endLoss();
     this.#state.value = { kind: "live" };
     this.#listener.onLive();
   }
@@ -122,6 +134,7 @@ export class Connection {
     if (socket !== this.#socket) return;
     this.#drop();
     if (refusals.has(code)) {
+      this.#endLoss();
       this.#state.value = { kind: "refused", reason: reason || `close code ${code}` };
     } else {
       this.#retry();
@@ -131,8 +144,15 @@ export class Connection {
   #retry(): void {
     const delayMs = retryDelayMs(this.#attempt, Math.random());
     this.#attempt += 1;
+    this.#lostTimer ??= setTimeout(() => (this.isLost.value = true), lostAfterMs);
     this.#state.value = { kind: "reconnecting", retryAtMs: Date.now() + delayMs };
     this.#retryTimer = setTimeout(() => this.connect(), delayMs);
+  }
+
+  #endLoss(): void {
+    clearTimeout(this.#lostTimer);
+    this.#lostTimer = undefined;
+    this.isLost.value = false;
   }
 
   /** Leave the socket unless a frame comes in time; one that does, opens the next period. */

@@ -8,7 +8,7 @@
 
 import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 
-import { followedAnswer, isSettled, newAnswer, type Answer } from "./answer";
+import { followedAnswer, isSettled, isUnstored, newAnswer, type Answer } from "./answer";
 import type { AnswerFeed, Followed, FollowedHooks } from "./answer_feed";
 import { ApiError, createSession, getSession, listItems } from "./api";
 import { newId } from "./ids";
@@ -27,6 +27,8 @@ export interface SessionHooks {
   onCreated(session: OpenSession, stored: WireConversation): void;
   /** What the list shows of the session may have changed. */
   onChanged(session: OpenSession): void;
+  /** A message ended before the server stored it; its text is nowhere but here. */
+  onRefused(session: OpenSession, text: string): void;
 }
 
 export class OpenSession {
@@ -40,6 +42,8 @@ export class OpenSession {
   readonly #feed: AnswerFeed;
   readonly #hooks: SessionHooks;
   #followed: Followed | null = null;
+  /** The session was stored for a message that the server has not accepted yet. */
+  #holdsNothing = false;
 
   constructor(feed: AnswerFeed, hooks: SessionHooks) {
     this.#feed = feed;
@@ -66,7 +70,8 @@ export class OpenSession {
   /** Say something; refused while an answer runs. */
   async send(text: string, model: string): Promise<void> {
     if (this.running.value !== null) return;
-    const hooks = this.#followedHooks();
+    this.#dropUnstored();
+    const hooks = this.#followedHooks(text);
     const followed = this.#feed.follow(newAnswer(Date.now()), hooks);
     this.#followed = followed;
     const key = newId();
@@ -76,22 +81,35 @@ export class OpenSession {
       { kind: "answer", key: `answer-${key}`, answer: followed.answer },
     ];
     const sessionId = await this.#ensureStored(followed, text);
-    if (sessionId === null || isSettled(followed.answer.value)) return;
-    this.#feed.create(followed, { model, conversation: sessionId, input: text });
+    if (sessionId === null) return;
+    if (isSettled(followed.answer.value)) this.#hooks.onRefused(this, text);
+    else this.#feed.create(followed, { model, conversation: sessionId, input: text });
   }
 
   stop(): void {
     if (this.#followed !== null) this.#feed.stop(this.#followed);
   }
 
-  /** Say the last message again. A turn that never reached the server is replaced. */
+  /** The text that `retry` would send, or null. */
+  lastMessage(): string | null {
+    const user = this.entries.value.at(-2);
+    return user?.kind === "user" ? user.text : null;
+  }
+
+  /** Say the last message again. */
   async retry(model: string): Promise<void> {
-    const [user, answer] = this.entries.value.slice(-2);
-    if (user?.kind !== "user" || answer?.kind !== "answer") return;
-    if (answer.answer.value.responseId === null) {
-      this.entries.value = this.entries.value.slice(0, -2);
-    }
-    await this.send(user.text, model);
+    const text = this.lastMessage();
+    if (text !== null) await this.send(text, model);
+  }
+
+  /** Become a new chat again if nothing was ever stored in the session; return the id given up. */
+  withdraw(): string | null {
+    if (!this.#holdsNothing) return null;
+    const sessionId = this.id.value;
+    this.#holdsNothing = false;
+    this.id.value = null;
+    this.title.value = "";
+    return sessionId;
   }
 
   /** Stop following; what the server computes goes on without this page. */
@@ -107,7 +125,7 @@ export class OpenSession {
       this.entries.value = transcript.entries;
       return;
     }
-    const followed = this.#feed.follow(followedAnswer(responseId), this.#followedHooks());
+    const followed = this.#feed.follow(followedAnswer(responseId), this.#followedHooks(null));
     this.#followed = followed;
     const entry = { kind: "answer", key: responseId, answer: followed.answer } as const;
     this.entries.value = [...transcript.entries, entry];
@@ -120,6 +138,7 @@ export class OpenSession {
       const session = await createSession(this.systemPrompt.value.trim(), toTitle(text));
       this.id.value = session.id;
       this.title.value = session.title;
+      this.#holdsNothing = true;
       this.#hooks.onCreated(this, session);
       return session.id;
     } catch (error) {
@@ -128,10 +147,24 @@ export class OpenSession {
     }
   }
 
-  #followedHooks(): FollowedHooks {
+  /** A turn that was never stored makes room for the next one; its text was given back. */
+  #dropUnstored(): void {
+    const last = this.entries.value.at(-1);
+    if (last?.kind !== "answer" || !isUnstored(last.answer.value)) return;
+    this.entries.value = this.entries.value.slice(0, -2);
+  }
+
+  /** `text` is the message; null for an answer that somebody else asked for. */
+  #followedHooks(text: string | null): FollowedHooks {
     return {
-      onAccepted: () => this.#hooks.onChanged(this),
-      onSettled: () => this.#hooks.onChanged(this),
+      onAccepted: () => {
+        this.#holdsNothing = false;
+        this.#hooks.onChanged(this);
+      },
+      onSettled: ({ answer }) => {
+        if (text !== null && isUnstored(answer.value)) this.#hooks.onRefused(this, text);
+        else this.#hooks.onChanged(this);
+      },
       onLost: (followed) => void this.#recover(followed),
     };
   }

@@ -105,9 +105,13 @@ export interface ErrorEvent extends Framed {
   error: WireError;
 }
 
-export interface ServiceEvent {
-  type: "chatserve:connection.opened" | "chatserve:pong" | "chatserve:goaway";
+/** The server's first frame. */
+export interface OpenedEvent {
+  type: "chatserve:connection.opened";
+  limits?: { max_message_bytes?: number };
 }
+
+export type ServiceEvent = OpenedEvent | { type: "chatserve:pong" | "chatserve:goaway" };
 
 export type AnswerEvent = NumberedEvent | GapEvent | QueueEvent | ErrorEvent;
 export type ServerEvent = AnswerEvent | ServiceEvent;
@@ -120,6 +124,7 @@ export interface CreateMessage {
   model: string;
   conversation: string;
   input: string;
+  max_output_tokens: number;
 }
 
 export interface CancelMessage {

@@ -65,6 +65,16 @@ export class SessionList {
   }
 }
 
+/** Return the id of the session that stands where this one stood once it is gone, or null. */
+export function neighbourOf(
+  sessions: readonly WireConversation[],
+  sessionId: string,
+): string | null {
+  const index = sessions.findIndex(({ id }) => id === sessionId);
+  if (index === -1) return null;
+  return (sessions[index + 1] ?? sessions[index - 1])?.id ?? null;
+}
+
 /** Return the sessions under the days they were last used, seen from `now`. */
 export function groupByDay(sessions: readonly WireConversation[], now: Date): DayGroup[] {
   const groups: DayGroup[] = [];

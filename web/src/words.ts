@@ -39,6 +39,8 @@ export function connectionWords(state: ConnectionState, nowMs: number): string {
   }
 }
 
+export const lostWords = "The service does not answer. Is it still running?";
+
 /** Return the state of an answer that has no text to speak for it, or null. */
 export function progressWords(answer: Answer, isLive: boolean): string | null {
   if (answer.isStopping) return "stopping";
@@ -100,11 +102,20 @@ export function figuresInFull(answer: Answer): string {
     ["Time to first token", durationOrNull(ttftMs(answer))],
     ["Between tokens (median)", durationOrNull(timings?.itl_p50_ms)],
   ];
-  return lines.flatMap(([name, value]) => (value === null ? [] : [`${name}: ${value}`])).join("\n");
+  const known = lines.flatMap(([name, value]) => (value === null ? [] : [`${name}: ${value}`]));
+  return known.length === 0 ? "" : [...known, "", ...explanations].join("\n");
 }
 
+const explanations = [
+  "TTFT is the time to first token: the wait from sending the message to its first word back.",
+  "The prompt is all that the model reads: the conversation so far, the marks that the chat " +
+    "template sets around it, and the system prompt, the model's own where you gave none.",
+];
+
 const advice: Record<string, string> = {
-  context_length_exceeded: "Start a new chat, or serve the model with a longer context.",
+  context_length_exceeded: "Shorten the message, or start a new chat.",
+  body_too_large: "Start a new chat with a shorter system prompt.",
+  conversation_not_found: "It may have been deleted elsewhere. Start a new chat.",
   queue_full: "Try again in a moment.",
   no_worker: "Start an engine, or wait until it has loaded its model.",
   store_unavailable: "The store does not answer; try again when it is back.",
@@ -112,6 +123,13 @@ const advice: Record<string, string> = {
   not_resumable: "Reload the page to see what was stored of it.",
   unreachable: "Check that the server is running, then try again.",
 };
+
+const hopeless = new Set(["context_length_exceeded", "body_too_large", "conversation_not_found"]);
+
+/** Return whether the same message may succeed when it is sent again. */
+export function canRetry(error: AnswerError): boolean {
+  return !hopeless.has(error.code);
+}
 
 /** Return what went wrong and, where something is known, what to do about it. */
 export function errorWords(error: AnswerError): string {

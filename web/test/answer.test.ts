@@ -63,10 +63,10 @@ describe("a whole answer", () => {
     expect(fold(wholeAnswer.slice(0, 3)).prompt).toEqual({ total: 40, cached: 32 });
   });
 
-  test("the time to the first token is measured here until the server tells it", () => {
+  test("the time to the first token is measured here, and the end does not change it", () => {
     expect(ttftMs(fold(wholeAnswer.slice(0, 5)))).toBeNull();
     expect(ttftMs(fold(wholeAnswer.slice(0, end - 1)))).toBe(60);
-    expect(ttftMs(fold(wholeAnswer))).toBe(32);
+    expect(ttftMs(fold(wholeAnswer))).toBe(60);
   });
 });
 
@@ -134,6 +134,7 @@ describe("delivery", () => {
 
     expect(answer).toMatchObject({ phase: "completed", text: "Hold the button." });
     expect(ttftMs(fold(wholeAnswer.slice(0, end - 1), followedAnswer("resp_1")))).toBeNull();
+    expect(ttftMs(fold(wholeAnswer, followedAnswer("resp_1")))).toBe(32);
   });
 
   test("the full text in the done event wins over the deltas", () => {

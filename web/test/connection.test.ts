@@ -107,6 +107,43 @@ describe("a connection", () => {
     expect(connection.state.value.kind).toBe("offline");
   });
 
+  test("is lost after ten seconds without a server, and found with its first frame", () => {
+    connection.connect();
+    last().accept();
+    last().drop();
+    const observed: boolean[] = [];
+    for (let second = 0; second < 12; second += 1) {
+      vi.advanceTimersByTime(1_000);
+      if (connection.state.value.kind === "connecting") last().drop();
+      if (second === 8 || second === 11) observed.push(connection.isLost.value);
+    }
+
+    connection.wake();
+    last().accept();
+
+    expect(observed).toEqual([false, true]);
+    expect(connection.isLost.value).toBe(false);
+  });
+
+  test("that comes back soon is never called lost", () => {
+    connection.connect();
+    last().drop();
+    vi.advanceTimersByTime(250);
+    last().accept();
+
+    vi.advanceTimersByTime(15_000);
+
+    expect(connection.isLost.value).toBe(false);
+  });
+
+  test("knows the largest message from the first frame", () => {
+    connection.connect();
+
+    last().receive({ type: "chatserve:connection.opened", limits: { max_message_bytes: 2048 } });
+
+    expect(connection.maxMessageBytes.value).toBe(2048);
+  });
+
   test("gives up an attempt that gets no answer", () => {
     connection.connect();
 

@@ -15,6 +15,8 @@ export class Harness {
   readonly sockets: FakeSocket[] = [];
   readonly store: FakeStore;
   readonly connection: Connection;
+  /** The texts of refused messages, in order. */
+  readonly refused: string[] = [];
   session: OpenSession;
   readonly #feed: AnswerFeed;
 
@@ -36,7 +38,11 @@ export class Harness {
   }
 
   makeSession(): OpenSession {
-    return new OpenSession(this.#feed, { onCreated: () => undefined, onChanged: () => undefined });
+    return new OpenSession(this.#feed, {
+      onCreated: () => undefined,
+      onChanged: () => undefined,
+      onRefused: (_session, text) => this.refused.push(text),
+    });
   }
 
   socket(): FakeSocket {

@@ -28,6 +28,7 @@ describe("a message", () => {
         model: "tiny",
         conversation: "conv_1",
         input: "Hello",
+        max_output_tokens: 1024,
       },
     ]);
   });
@@ -94,6 +95,41 @@ describe("a message", () => {
 
     expect(page.session.entries.value).toHaveLength(2);
     expect(page.lastAnswer().phase).toBe("completed");
+  });
+
+  test("that was refused gives back its text and makes room for the next one", async () => {
+    page.socket().accept();
+    await page.say("Much too long");
+    await page.receive([
+      { type: "error", error: { code: "context_length_exceeded", message: "full" } },
+    ]);
+
+    await page.say("Short");
+
+    expect(page.refused).toEqual(["Much too long"]);
+    expect(page.session.entries.value.map((entry) => entry.kind === "user" && entry.text)).toEqual([
+      "Short",
+      false,
+    ]);
+  });
+
+  test("that was accepted is never given back, whatever becomes of its answer", async () => {
+    page.socket().accept();
+    await page.say("Hello");
+    const failure = { ...ended({ status: "failed" }), sequence_number: 1 };
+    await page.receive([wholeAnswer[0]!, failure as AnswerEvent]);
+
+    expect(page.refused).toEqual([]);
+    expect(page.session.withdraw()).toBeNull();
+  });
+
+  test("that was stopped before it went out is given back", async () => {
+    await page.say("Hello");
+
+    page.session.stop();
+
+    expect(page.lastAnswer().phase).toBe("stopped");
+    expect(page.refused).toEqual(["Hello"]);
   });
 
   test("whose answer failed stays, since it is stored, and its retry follows it", async () => {

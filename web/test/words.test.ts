@@ -1,11 +1,13 @@
 import { describe, expect, test } from "vitest";
 
 import { followedAnswer, newAnswer, requestStop, storedAnswer, type Answer } from "../src/answer";
+import { oversizeWords } from "../src/message_size";
 import { hashOf, sessionIdIn } from "../src/router";
-import { groupByDay } from "../src/session_list";
+import { groupByDay, neighbourOf } from "../src/session_list";
 import { toTitle } from "../src/title";
 import {
   announcement,
+  canRetry,
   connectionWords,
   endingWords,
   errorWords,
@@ -69,10 +71,14 @@ test("the end of an answer is announced, its tokens are not", () => {
 });
 
 test("all figures are told in full, and only those that exist", () => {
-  expect(figuresInFull(storedAnswer({ prompt: { total: 40, cached: 32 }, usage, timings }))).toBe(
+  const words = figuresInFull(storedAnswer({ prompt: { total: 40, cached: 32 }, usage, timings }));
+  const [figures, explanations] = words.split("\n\n");
+  expect(figures).toBe(
     "Prompt tokens: 40\nof them cached: 32\nAnswer tokens: 3\nQueue: 2 ms\nPrefill: 30 ms\n" +
       "Time to first token: 32 ms\nBetween tokens (median): 9 ms",
   );
+  expect(explanations).toContain("TTFT is the time to first token");
+  expect(explanations).toContain("template");
   expect(figuresInFull(storedAnswer({}))).toBe("");
 });
 
@@ -81,6 +87,37 @@ test("an error is a sentence, with what to do where that is known", () => {
     "No engine worker is running. Start an engine, or wait until it has loaded its model.",
   );
   expect(errorWords({ code: "other", message: "What now?" })).toBe("What now?");
+});
+
+test("a message that cannot succeed gets advice and no retry", () => {
+  const error = { code: "context_length_exceeded", message: "the prompt has 9000 tokens" };
+
+  expect(canRetry(error)).toBe(false);
+  expect(errorWords(error)).toMatch(/Shorten the message, or start a new chat\.$/);
+  expect(canRetry({ code: "queue_full", message: "full" })).toBe(true);
+});
+
+describe("a message too large for a frame", () => {
+  const limit = 2_048 - 512;
+
+  test("is told with its size and the limit", () => {
+    expect(oversizeWords("x".repeat(limit - 1), 2_048)).toBe(
+      "This message has 1,537 bytes, and the service takes at most 1,536. Shorten it to send it.",
+    );
+  });
+
+  test.each([
+    ["plain letters", "x".repeat(limit - 2), "x"],
+    ["letters of many bytes", "é".repeat((limit - 2) / 2), "é"],
+    ["line ends, which are escaped", "\n".repeat((limit - 2) / 2), "\n"],
+  ])("is found by what goes over the wire: %s", (_, text, more) => {
+    expect(oversizeWords(text, 2_048)).toBeNull();
+    expect(oversizeWords(text + more, 2_048)).not.toBeNull();
+  });
+
+  test("is not guessed before the service has told its limit", () => {
+    expect(oversizeWords("x".repeat(9_999), null)).toBeNull();
+  });
 });
 
 test("durations and rates have as many digits as mean something", () => {
@@ -102,6 +139,20 @@ test("a title is the first words on one line", () => {
   expect(toTitle("  How do I\n reset it? ")).toBe("How do I reset it?");
   expect(toTitle("word ".repeat(30))).toMatch(/^(word ){10,}word…$/);
   expect(toTitle("x".repeat(100))).toBe(`${"x".repeat(59)}…`);
+});
+
+test("the neighbour of a session is the next one, or the one before the last", () => {
+  const sessions = ["a", "b", "c"].map((id) => {
+    return { id, title: "", created_at: 0, updated_at: 0, active_response_id: null };
+  });
+
+  expect(["a", "b", "c", "x"].map((id) => neighbourOf(sessions, id))).toEqual([
+    "b",
+    "c",
+    "b",
+    null,
+  ]);
+  expect(neighbourOf(sessions.slice(0, 1), "a")).toBeNull();
 });
 
 test("sessions stand under the days they were last used", () => {

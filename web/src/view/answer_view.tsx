@@ -8,7 +8,7 @@ import type { Signal } from "@preact/signals";
 
 import { isSettled, type Answer } from "../answer";
 import { Markdown } from "../markdown/markdown";
-import { endingWords, errorWords, progressWords } from "../words";
+import { canRetry, endingWords, errorWords, progressWords } from "../words";
 import { CopyButton } from "./copy_button";
 import { Figures } from "./figures";
 
@@ -23,8 +23,14 @@ export function AnswerView({ answer: { value: answer }, isLive, onRetry }: Answe
   const isDone = isSettled(answer);
   const progress = progressWords(answer, isLive);
   const hasText = answer.text !== "";
+  const isWriting = !isDone && isLive;
   return (
-    <article class="answer" aria-label="Answer" aria-busy={!isDone} data-phase={answer.phase}>
+    <article
+      class={isWriting ? "answer writing" : "answer"}
+      aria-label="Answer"
+      aria-busy={!isDone}
+      data-phase={answer.phase}
+    >
       {hasText && <Markdown text={answer.text} isGrowing={!isDone} />}
       {!isDone && progress !== null && <p class="progress">{progress}</p>}
       {answer.error !== null && <Failure answer={answer} onRetry={onRetry} />}
@@ -56,7 +62,7 @@ function Failure({ answer, onRetry }: { answer: Answer; onRetry: (() => void) | 
   return (
     <div class="failure" role="group" aria-label="Error">
       <p>{errorWords(error)}</p>
-      {onRetry !== null && (
+      {onRetry !== null && canRetry(error) && (
         <button type="button" class="outlined" onClick={onRetry}>
           Retry
         </button>

@@ -4,7 +4,6 @@
  * Enter sends, except while an input method composes and on touch screens, where it makes a line.
  */
 
-import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import { EnterGuard } from "../enter_guard";
@@ -14,28 +13,30 @@ import { SendIcon, StopIcon } from "./icons";
 interface ComposerProps {
   /** Whose message this is; the composer of a new chat takes the focus. */
   session: OpenSession;
+  text: string;
+  /** The id of the element that says what stands in the way. */
+  describedBy: string | undefined;
   isRunning: boolean;
   isReady: boolean;
-  onSend: (text: string) => void;
+  onText: (text: string) => void;
+  onSend: () => void;
   onStop: () => void;
 }
 
 const growsByItself = CSS.supports("field-sizing", "content");
 const maxRows = 12;
 
-export function Composer({ session, isRunning, isReady, onSend, onStop }: ComposerProps) {
-  const text = useSignal("");
+export function Composer(props: ComposerProps) {
+  const { session, text, isRunning, isReady, onText, onSend, onStop } = props;
   const guard = useMemo(() => new EnterGuard(), []);
   const area = useRef<HTMLTextAreaElement>(null);
-  const canSend = !isRunning && isReady && text.value.trim() !== "";
+  const canSend = !isRunning && isReady && text.trim() !== "";
   useEffect(() => {
     if (session.id.value === null && !isTouch()) area.current?.focus();
   }, [session]);
 
   const send = () => {
-    if (!canSend) return;
-    onSend(text.value);
-    text.value = "";
+    if (canSend) onSend();
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (isTouch() || !guard.isSend(event)) return;
@@ -48,11 +49,12 @@ export function Composer({ session, isRunning, isReady, onSend, onStop }: Compos
       <textarea
         ref={area}
         aria-label="Message"
+        aria-describedby={props.describedBy}
         placeholder="Message"
         dir="auto"
-        rows={growsByItself ? 1 : rowsOf(text.value)}
-        value={text.value}
-        onInput={(event) => (text.value = event.currentTarget.value)}
+        rows={growsByItself ? 1 : rowsOf(text)}
+        value={text}
+        onInput={(event) => onText(event.currentTarget.value)}
         onKeyDown={onKeyDown}
         onCompositionEnd={(event) => guard.onCompositionEnd(event.timeStamp)}
       />

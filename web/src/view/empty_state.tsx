@@ -1,4 +1,4 @@
-/** A new chat before its first message: what this is, a system prompt to set, examples to try. */
+/** A chat before its first message: what this is, its system prompt, examples to try. */
 
 import type { Signal } from "@preact/signals";
 import { useSignal } from "@preact/signals";
@@ -6,6 +6,7 @@ import { useSignal } from "@preact/signals";
 import type { WireModel } from "../protocol";
 import { formatCount } from "../words";
 import { PlusIcon } from "./icons";
+import { StoredSystemPrompt } from "./stored_system_prompt";
 
 const examples = [
   "Explain what a cache is to a ten-year-old.",
@@ -16,15 +17,17 @@ const examples = [
 interface EmptyStateProps {
   model: WireModel | null;
   systemPrompt: Signal<string>;
+  /** The session exists already; what it begins with can only be read. */
+  isStored: boolean;
   onExample: (text: string) => void;
 }
 
-export function EmptyState({ model, systemPrompt, onExample }: EmptyStateProps) {
+export function EmptyState({ model, systemPrompt, isStored, onExample }: EmptyStateProps) {
   return (
     <div class="transcript-frame">
       <div class="transcript">
         <section class="column empty" aria-label="New chat">
-          <h2>Chat with a model that never computes the same beginning twice.</h2>
+          <h2>Chat with a model that reuses what it has already read.</h2>
           {model !== null && <p class="model-line">{modelLine(model)}</p>}
           <ul class="examples" aria-label="Examples">
             {examples.map((example) => (
@@ -35,7 +38,11 @@ export function EmptyState({ model, systemPrompt, onExample }: EmptyStateProps) 
               </li>
             ))}
           </ul>
-          <SystemPromptEditor text={systemPrompt} />
+          {isStored ? (
+            <StoredSystemPrompt text={systemPrompt.value} />
+          ) : (
+            <SystemPromptEditor text={systemPrompt} />
+          )}
         </section>
       </div>
     </div>

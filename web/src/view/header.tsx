@@ -25,8 +25,9 @@ export function Header({ app, onMenu }: { app: App; onMenu: () => void }) {
 }
 
 function titleOf(app: App): string {
-  const { id, title } = app.current.value;
+  const { id, title, load } = app.current.value;
   if (id.value === null) return "New chat";
+  if (load.value.kind === "missing") return "Not found";
   const listed = app.list.sessions.value.find((session) => session.id === id.value);
   return listed?.title || title.value || "Untitled";
 }

@@ -3,7 +3,9 @@
 import { useEffect, useRef } from "preact/hooks";
 
 import type { App } from "../app";
+import { oversizeWords } from "../message_size";
 import type { LoadState, OpenSession } from "../open_session";
+import { lostWords } from "../words";
 import { Composer } from "./composer";
 import { EmptyState } from "./empty_state";
 import { Header } from "./header";
@@ -49,23 +51,33 @@ interface SessionProps {
 
 function Content({ app, session }: SessionProps) {
   const load = session.load.value;
-  if (load.kind !== "ready") return <LoadNotice load={load} session={session} />;
-  if (session.id.value !== null || session.entries.value.length > 0) {
+  if (load.kind !== "ready") return <LoadNotice app={app} session={session} load={load} />;
+  if (session.entries.value.length > 0) {
     return <TranscriptView app={app} session={session} />;
   }
   return (
     <EmptyState
       model={app.model.value}
       systemPrompt={session.systemPrompt}
+      isStored={session.id.value !== null}
       onExample={(text) => void app.send(text)}
     />
   );
 }
 
-function LoadNotice({ load, session }: { load: LoadState; session: OpenSession }) {
+function LoadNotice({ app, session, load }: SessionProps & { load: LoadState }) {
   const sessionId = session.id.value;
   if (load.kind === "loading") return <p class="notice quiet-notice">Loading</p>;
-  if (load.kind === "missing") return <p class="notice">This conversation does not exist.</p>;
+  if (load.kind === "missing") {
+    return (
+      <div class="notice">
+        <p>There is no such conversation. It may have been deleted, or the address is wrong.</p>
+        <button type="button" class="outlined" onClick={() => app.newChat()}>
+          New chat
+        </button>
+      </div>
+    );
+  }
   return (
     <div class="notice">
       <p>{load.kind === "failed" && load.message}</p>
@@ -82,17 +94,26 @@ function LoadNotice({ load, session }: { load: LoadState; session: OpenSession }
 function Composing({ app, session }: SessionProps) {
   const { kind } = session.load.value;
   if (kind === "missing" || kind === "failed") return null;
-  const obstacle = obstacleOf(app);
+  const sessionId = session.id.value;
+  const text = app.drafts.of(sessionId);
+  const obstacle = obstacleOf(app) ?? oversizeWords(text, app.connection.maxMessageBytes.value);
   return (
     <div class="column composer-column">
       <Composer
         session={session}
+        text={text}
+        describedBy={obstacle === null ? undefined : "obstacle"}
         isRunning={session.running.value !== null}
         isReady={kind === "ready" && obstacle === null}
-        onSend={(text) => void app.send(text)}
+        onText={(next) => app.drafts.set(sessionId, next)}
+        onSend={() => void app.sendDraft()}
         onStop={() => session.stop()}
       />
-      {obstacle !== null && <p class="obstacle">{obstacle}</p>}
+      {obstacle !== null && (
+        <p class="obstacle" id="obstacle">
+          {obstacle}
+        </p>
+      )}
     </div>
   );
 }
@@ -100,7 +121,7 @@ function Composing({ app, session }: SessionProps) {
 function obstacleOf(app: App): string | null {
   const { kind } = app.connection.state.value;
   if (kind === "offline") return "You are offline. What was loaded can be read.";
-  return app.serviceProblem.value;
+  return app.connection.isLost.value ? lostWords : app.serviceProblem.value;
 }
 
 function useShortcuts(app: App): void {

@@ -1,11 +1,12 @@
 /** The list of stored sessions by day, and the way to a new one. */
 
 import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 
 import type { App } from "../app";
 import type { WireConversation } from "../protocol";
 import { hashOf } from "../router";
-import { groupByDay } from "../session_list";
+import { groupByDay, neighbourOf } from "../session_list";
 import { BinIcon, PlusIcon } from "./icons";
 
 interface SidebarProps {
@@ -60,9 +61,13 @@ interface SessionRowProps extends SidebarProps {
 
 function SessionRow({ app, session, onChoose }: SessionRowProps) {
   const isAsking = useSignal(false);
+  const bin = useRef<HTMLButtonElement>(null);
   const isCurrent = app.current.value.id.value === session.id;
-  const title = session.title || "Untitled";
-  if (isAsking.value) return <DeleteQuestion app={app} session={session} isAsking={isAsking} />;
+  const title = titleOf(session);
+  useFocusBack(bin, isAsking.value);
+  if (isAsking.value) {
+    return <DeleteQuestion app={app} session={session} onKeep={() => (isAsking.value = false)} />;
+  }
   return (
     <li class={isCurrent ? "row current" : "row"}>
       <a
@@ -77,6 +82,7 @@ function SessionRow({ app, session, onChoose }: SessionRowProps) {
       <button
         type="button"
         class="quiet"
+        ref={bin}
         aria-label={`Delete ${title}`}
         onClick={() => (isAsking.value = true)}
       >
@@ -86,23 +92,62 @@ function SessionRow({ app, session, onChoose }: SessionRowProps) {
   );
 }
 
+/** The question took the focus from the button; a "no" gives it back. */
+function useFocusBack(button: { readonly current: HTMLElement | null }, isAsking: boolean): void {
+  const hasAsked = useRef(false);
+  useEffect(() => {
+    if (hasAsked.current && !isAsking) button.current?.focus();
+    hasAsked.current = isAsking;
+  }, [isAsking]);
+}
+
 interface DeleteQuestionProps {
   app: App;
   session: WireConversation;
-  isAsking: { value: boolean };
+  onKeep: () => void;
 }
 
-function DeleteQuestion({ app, session, isAsking }: DeleteQuestionProps) {
-  const focus = (button: HTMLButtonElement | null) => button?.focus();
+function DeleteQuestion({ app, session, onKeep }: DeleteQuestionProps) {
+  const row = useRef<HTMLLIElement>(null);
+  const keep = useRef<HTMLButtonElement>(null);
+  useEffect(() => keep.current?.focus(), []);
+  const remove = async () => {
+    const list = row.current?.closest("nav");
+    const neighbour = neighbourOf(app.list.sessions.value, session.id);
+    if (await app.deleteSession(session.id)) focusRow(list, neighbour);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "Escape") return;
+    // This Escape says no to the question; it neither closes the sheet nor stops an answer.
+    event.preventDefault();
+    event.stopPropagation();
+    onKeep();
+  };
   return (
-    <li class="row asking" role="group" aria-label={`Delete ${session.title || "Untitled"}?`}>
+    <li
+      class="row asking"
+      role="group"
+      aria-label={`Delete ${titleOf(session)} for good?`}
+      ref={row}
+      onKeyDown={onKeyDown}
+    >
       <span>Delete for good?</span>
-      <button type="button" class="quiet danger" onClick={() => void app.deleteSession(session.id)}>
+      <button type="button" class="outlined danger" onClick={() => void remove()}>
         Delete
       </button>
-      <button type="button" class="quiet" ref={focus} onClick={() => (isAsking.value = false)}>
+      <button type="button" class="outlined" title="Keep (Esc)" ref={keep} onClick={onKeep}>
         Keep
       </button>
     </li>
   );
+}
+
+/** Go on from where the deleted row stood, or from the top of an empty list. */
+function focusRow(list: Element | null | undefined, sessionId: string | null): void {
+  const link = sessionId === null ? ".new-chat" : `a[href="${CSS.escape(hashOf(sessionId))}"]`;
+  list?.querySelector<HTMLElement>(link)?.focus();
+}
+
+function titleOf(session: WireConversation): string {
+  return session.title || "Untitled";
 }

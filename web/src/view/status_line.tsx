@@ -9,13 +9,14 @@ import { useEffect, useRef } from "preact/hooks";
 
 import type { Phase } from "../answer";
 import type { App } from "../app";
-import { announcement } from "../words";
+import { announcement, lostWords } from "../words";
 
 export function StatusLine({ app }: { app: App }) {
   const words = useSignal("");
   const last = app.current.value.entries.value.at(-1);
   const answer = last?.kind === "answer" ? last.answer.value : null;
   const connection = app.connection.state.value;
+  const isLost = app.connection.isLost.value;
   const seen = useRef<{ key: string | undefined; phase: Phase | undefined }>(undefined);
 
   useEffect(() => {
@@ -25,10 +26,14 @@ export function StatusLine({ app }: { app: App }) {
     if (answer !== null && isNews) words.value = announcement(answer) ?? words.value;
   }, [last?.key, answer?.phase]);
   useEffect(() => {
+    if (isLost && connection.kind !== "live") return;
     if (connection.kind === "reconnecting") words.value = "Connection lost, reconnecting";
     else if (connection.kind === "offline") words.value = "Offline";
     else if (connection.kind === "live" && words.value !== "") words.value = "Connected";
   }, [connection.kind]);
+  useEffect(() => {
+    if (isLost) words.value = lostWords;
+  }, [isLost]);
 
   return (
     <p class="visually-hidden" role="status" aria-live="polite">

@@ -13,6 +13,7 @@ import { Reading } from "../reading";
 import type { Entry } from "../transcript";
 import { AnswerView } from "./answer_view";
 import { DownIcon } from "./icons";
+import { StoredSystemPrompt } from "./stored_system_prompt";
 
 export function TranscriptView({ app, session }: { app: App; session: OpenSession }) {
   const box = useRef<HTMLDivElement>(null);
@@ -69,20 +70,6 @@ function EntryView({ entry, isLive, onRetry }: EntryViewProps) {
     <article class="user" aria-label="You" dir="auto">
       {entry.text}
     </article>
-  );
-}
-
-function StoredSystemPrompt({ text, onToggle }: { text: string; onToggle: () => void }) {
-  if (text === "") return null;
-  return (
-    <details class="system-prompt">
-      <summary onClick={onToggle}>
-        System prompt <span dir="auto">{text}</span>
-      </summary>
-      <div class="system-prompt-text" dir="auto">
-        {text}
-      </div>
-    </details>
   );
 }
 

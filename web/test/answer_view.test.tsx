@@ -1,0 +1,33 @@
+import { signal } from "@preact/signals";
+import { renderToString } from "preact-render-to-string";
+import { describe, expect, test } from "vitest";
+
+import { failAnswer, newAnswer, type Answer } from "../src/answer";
+import { AnswerView } from "../src/view/answer_view";
+
+function render(answer: Answer, isLive = true): string {
+  return renderToString(
+    <AnswerView answer={signal(answer)} isLive={isLive} onRetry={() => undefined} />,
+  );
+}
+
+describe("a failed answer", () => {
+  test.each([
+    ["queue_full", true],
+    ["context_length_exceeded", false],
+    ["body_too_large", false],
+    ["conversation_not_found", false],
+  ])("after %s offers Retry only where it can help", (code, isOffered) => {
+    const html = render(failAnswer(newAnswer(0), { code, message: "no" }));
+
+    expect(html.includes("Retry")).toBe(isOffered);
+  });
+});
+
+test("only a live connection makes a running answer look like being written", () => {
+  const answer: Answer = { ...newAnswer(0), phase: "streaming", text: "The sea" };
+
+  expect(render(answer, true)).toContain('class="answer writing"');
+  expect(render(answer, false)).toContain('class="answer"');
+  expect(render(answer, false)).toContain("waiting for the connection");
+});
