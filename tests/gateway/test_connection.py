@@ -225,6 +225,22 @@ async def test_repeated_create_is_a_replay_and_never_a_second_generation(service
     assert len(await response_ids(service.store)) == 1
 
 
+async def test_an_unstored_answer_is_replayed_on_its_own_connection_only(service: Service) -> None:
+    """A second connection that sent the same frame read the first one's unstored answer."""
+    create = {"type": "response.create", "model": "echo", "input": "Hello", "event_id": "e1"}
+    frame = json.dumps({**create, "store": False})
+    async with service.socket() as own, service.socket() as foreign:
+        await own.connection.send(frame)
+        first = await own.receive_answer()
+        await own.connection.send(frame)
+        again = await own.receive_answer()
+        await foreign.connection.send(frame)
+        other = await foreign.receive_answer()
+
+    assert again == first
+    assert other[0]["response"]["id"] != first[0]["response"]["id"]
+
+
 async def test_creates_with_equal_ids_and_other_content_are_two(service: Service) -> None:
     async with service.socket() as socket:
         await socket.create("one", event_id="e1")

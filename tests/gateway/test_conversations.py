@@ -199,6 +199,8 @@ async def test_conversations_are_listed_in_pages_newest_first(service: Service) 
         ("GET", "/v1/conversations/conv_x/items", None, 404, "conversation_not_found"),
         ("GET", "/v1/chatserve/conversations?limit=0", None, 400, "invalid_value"),
         ("GET", "/v1/chatserve/conversations?limit=x", None, 400, "invalid_value"),
+        ("GET", "/v1/chatserve/conversations?limit=0000000100000", None, 400, "invalid_value"),
+        ("GET", f"/v1/chatserve/conversations?limit={'1' * 4400}", None, 400, "invalid_value"),
         ("GET", "/v1/chatserve/conversations?before=c", None, 404, "conversation_not_found"),
     ],
 )

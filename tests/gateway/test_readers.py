@@ -178,3 +178,18 @@ async def test_close_waits_for_cancels_and_drops_graces(store: Store) -> None:
     await readers.aclose()
 
     assert store.cancelled == [A]
+
+
+async def test_a_gateway_that_stops_abandons_nothing_that_is_stored(
+    readers: Readers, store: Store
+) -> None:
+    """Its sockets close first, and their answers were cancelled before anybody could come back."""
+    for request_id in (A, B):
+        readers.enter(request_id, Abandonment.GRACE)
+    readers.leave(A)
+
+    readers.drop_grace()
+    readers.leave(B)
+    await asyncio.sleep(0.05)  # longer than the grace period
+
+    assert store.cancelled == []

@@ -18,7 +18,7 @@ from chatserve.engine.api import FinishReason, Outcome, RequestId, Usage
 from chatserve.errors import NotFound
 from chatserve.store import keys
 from chatserve.store.connection import Store
-from chatserve.store.sessions import Message, MessageStatus, Session, SessionTurn
+from chatserve.store.sessions import Deleted, Message, MessageStatus, Session, SessionTurn
 
 
 async def create_in_order(store: Store, *names: str) -> None:
@@ -198,3 +198,16 @@ async def test_two_tabs_that_rename_and_send_at_once_both_succeed(store: Store) 
     assert session is not None
     assert (session.title, session.metadata) == ("named", {"tab": "2"})
     assert (session.active_response_id, session.num_messages) == ("a", 1)
+
+
+async def test_delete_tells_the_answer_that_is_in_flight_at_that_moment(store: Store) -> None:
+    """An answer that began after the deletion had looked was left running."""
+    await store.sessions.create("s")
+    await store.sessions.create("idle")
+    await enqueue(store, "a", session_id="s")
+
+    busy, idle = await store.sessions.delete("s"), await store.sessions.delete("idle")
+
+    assert busy == Deleted(RequestId("a"))
+    assert idle == Deleted(None)
+    assert await store.sessions.delete("s") is None
