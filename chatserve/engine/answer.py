@@ -26,7 +26,7 @@ from chatserve.store.queue import Claim
 from chatserve.store.response_log import Append, FinalAnswer
 
 _OPENING = (EventKind.IN_PROGRESS, EventKind.ITEM_ADDED, EventKind.PART_ADDED)
-_CLOSING = (EventKind.TEXT_DONE, EventKind.PART_DONE, EventKind.ITEM_DONE)
+_CLOSING = (EventKind.TEXT_DONE, EventKind.PART_DONE)
 _FIRST_OPENING_SEQUENCE = 2  # after CREATED and QUEUED, which the gateway wrote
 
 
@@ -76,8 +76,9 @@ class Answer:
     Owns: numbering, text so far, pending events. Used from: the event loop.
     """
 
-    def __init__(self, claim: Claim, now_s: float):
+    def __init__(self, claim: Claim, now_s: float, *, has_prefix_cache: bool = True):
         self.claim = claim
+        self._has_prefix_cache = has_prefix_cache
         self.clock = TokenClock(now_s, claim.queued_ms, bool(claim.logged_token_ids))
         self.is_finished = False
         self._next_sequence = claim.next_sequence
@@ -125,18 +126,17 @@ class Answer:
         self._close_delta()
         if reason in (FinishReason.STOP, FinishReason.LENGTH):
             self._open(len(_OPENING))  # an empty answer is an answer: it gets its empty message
-        if self._num_logged_or_pending >= _FIRST_OPENING_SEQUENCE + len(_OPENING):
-            self._pending += [LogEvent(kind) for kind in _CLOSING]
-        prompt = self.claim.request.prompt_token_ids
-        usage = Usage(len(prompt), min(self._cached_tokens, len(prompt)), len(self._token_ids))
         is_error = reason is FinishReason.ERROR
         outcome = Outcome(
             finish_reason=reason,
-            usage=usage,
+            usage=self._usage(),
             timings=self.clock.timings(),
             error_code="generation_failed" if is_error else None,
             error_message=error_message if is_error else None,
         )
+        if self._num_logged_or_pending >= _FIRST_OPENING_SEQUENCE + len(_OPENING):
+            self._pending += [LogEvent(kind) for kind in _CLOSING]
+            self._pending.append(LogEvent(EventKind.ITEM_DONE, outcome=outcome))
         self._pending.append(LogEvent(outcome.terminal_kind, outcome=outcome))
         self._final = FinalAnswer(self._text, tuple(self._token_ids), outcome)
 
@@ -154,6 +154,17 @@ class Answer:
             first_sequence=first_sequence,
             events=events,
             final=self._final,
+        )
+
+    def _usage(self) -> Usage:
+        num_prompt_tokens = len(self.claim.request.prompt_token_ids)
+        cached = min(self._cached_tokens, num_prompt_tokens)
+        has_written = self._has_prefix_cache and self.clock.first_token_s is not None
+        return Usage(
+            input_tokens=num_prompt_tokens,
+            cached_tokens=cached,
+            cache_write_tokens=num_prompt_tokens - cached if has_written else 0,
+            output_tokens=len(self._token_ids),
         )
 
     @property

@@ -99,10 +99,15 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request. `cached_tokens` of the input were found in the prefix cache."""
+    """Tokens of one request.
+
+    Of the input, `cached_tokens` were found in the prefix cache and `cache_write_tokens` were
+    computed and given to it.
+    """
 
     input_tokens: int = 0
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
     output_tokens: int = 0
 
 
@@ -162,7 +167,7 @@ class LogEvent:
 
     `text` and `token_ids` belong to DELTA (the text may lag behind the ids: half a character or a
     possible stop string is held back), `input_tokens` and `cached_tokens` to IN_PROGRESS,
-    `outcome` to the terminal event. The three DONE events carry nothing: their text is that of
+    `outcome` to ITEM_DONE and the terminal event. The DONE events carry no text: it is that of
     the deltas before them.
     """
 
@@ -178,8 +183,9 @@ class LogEvent:
 class RequestOutput:
     """What one step did for one request.
 
-    `admitted_cached_tokens` is set in the step that first admitted the request. `text` is what may
-    be shown now. `finish_reason` is set exactly once, in the request's last output.
+    `admitted_cached_tokens` is set once, when the request is first admitted and before anything of
+    it is computed. `text` is what may be shown now. `finish_reason` is set exactly once, in the
+    request's last output.
     """
 
     request_id: RequestId
@@ -209,6 +215,7 @@ class EngineStats:
     query_tokens: int = 0
     hit_tokens: int = 0
     preemptions: int = 0
+    has_prefix_cache: bool = True
 
 
 @dataclass(frozen=True, slots=True)

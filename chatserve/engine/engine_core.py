@@ -43,6 +43,7 @@ class EngineCore:
         self._runner = runner
         self._tokenizer = tokenizer
         self._texts: dict[RequestId, RequestText] = {}
+        self._scheduled: SchedulerOutput | None = None
         self._num_steps = 0
 
     @property
@@ -80,30 +81,31 @@ class EngineCore:
         for request_id in request_ids:
             self._texts.pop(request_id, None)
 
-    def step(self) -> list[RequestOutput]:
-        """Run one step; return what it did, one output for each request it did something for."""
-        output = self._scheduler.schedule()
+    def begin_step(self) -> list[RequestOutput]:
+        """Decide the next step; return the requests that it admits, before they are computed."""
+        assert self._scheduled is None, "the step before has not been finished"
+        self._scheduled = self._scheduler.schedule()
+        return [
+            RequestOutput(request.request_id, admitted_cached_tokens=request.num_cached_tokens)
+            for request in self._scheduled.admitted
+        ]
+
+    def finish_step(self) -> list[RequestOutput]:
+        """Compute the step; return an output for each request that got a token or ended."""
+        output, self._scheduled = self._scheduled, None
+        assert output is not None, "no step has begun"
         sampled = self._runner.execute(output) if output.scheduled else {}
         results = self._scheduler.update(output, sampled)
         self._num_steps += 1
-        admitted = {request.request_id: request for request in output.admitted}
-        outputs = [self._to_output(result, admitted) for result in results]
-        outputs += [
-            RequestOutput(request_id, admitted_cached_tokens=request.num_cached_tokens)
-            for request_id, request in admitted.items()
-        ]
-        return outputs
+        return [self._to_output(result) for result in results]
 
-    def _to_output(self, result: TokenResult, admitted: dict[RequestId, Request]) -> RequestOutput:
+    def _to_output(self, result: TokenResult) -> RequestOutput:
         """Turn a sampled token into text; a stop string found in it ends the request here."""
         request = result.request
-        first = admitted.pop(request.request_id, None)
-        cached = first.num_cached_tokens if first is not None else None
         if result.token_id is None:
             self._texts.pop(request.request_id)
             return RequestOutput(
                 request.request_id,
-                admitted_cached_tokens=cached,
                 finish_reason=FinishReason.ERROR,
                 error_message="the model produced logits that are not finite",
             )
@@ -113,9 +115,7 @@ class EngineCore:
         if reason is not None:
             self._scheduler.finish(request, reason)
             self._texts.pop(request.request_id)
-        return RequestOutput(
-            request.request_id, (result.token_id,), shown, cached, finish_reason=reason
-        )
+        return RequestOutput(request.request_id, (result.token_id,), shown, finish_reason=reason)
 
     def stats(self) -> EngineStats:
         """Return a snapshot; call it between two steps."""
@@ -132,4 +132,5 @@ class EngineCore:
             query_tokens=scheduler.num_query_tokens,
             hit_tokens=scheduler.num_hit_tokens,
             preemptions=scheduler.num_preemptions,
+            has_prefix_cache=scheduler.cache.enabled,
         )

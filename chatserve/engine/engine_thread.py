@@ -36,7 +36,8 @@ class EngineThread:
         """Start the step loop.
 
         Args:
-            on_outputs: Called from the engine thread once per step that produced something.
+            on_outputs: Called from the engine thread, up to twice in a step: with the requests it
+                admits before they are computed, and with the tokens it produced.
             on_death: Called from the engine thread, at most once, if the loop ends by an error.
         """
         assert self._thread is None, "an engine starts once"
@@ -67,13 +68,17 @@ class EngineThread:
         try:
             while self._obey(on_outputs):
                 if self._core.has_work:
-                    outputs = self._core.step()
+                    self._tell(on_outputs, self._core.begin_step())
+                    outputs = self._core.finish_step()
                     self._stats = self._core.stats()
-                    if outputs:
-                        on_outputs(outputs)
+                    self._tell(on_outputs, outputs)
         except Exception as error:
             log.critical("the engine thread died", exc_info=True)
             on_death(error)
+
+    def _tell(self, on_outputs: OnOutputs, outputs: Sequence[RequestOutput]) -> None:
+        if outputs:
+            on_outputs(outputs)
 
     def _obey(self, on_outputs: OnOutputs) -> bool:
         """Execute what is in the inbox, waiting for it if the engine is idle; False means stop."""
@@ -83,6 +88,5 @@ class EngineThread:
                 return False
             output = command()
             self._stats = self._core.stats()
-            if output is not None:
-                on_outputs([output])
+            self._tell(on_outputs, [output] if output is not None else [])
         return True

@@ -60,7 +60,8 @@ class ResponseWriter:
         Its id may be open still: the lease was lost and won again before that was noticed.
         """
         self.drop([claim.request.request_id])
-        answer = Answer(claim, time.monotonic())
+        has_prefix_cache = self._engine.stats().has_prefix_cache
+        answer = Answer(claim, time.monotonic(), has_prefix_cache=has_prefix_cache)
         self._answers[claim.request.request_id] = answer
         request = answer.engine_request
         self._running[request.request_id] = answer

@@ -11,6 +11,7 @@ from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
 
 from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 from starlette.requests import Request
@@ -33,12 +34,23 @@ _MAX_PAGE_BYTES = 4 * 2**20
 async def get_metrics(request: Request) -> Response:
     """Serve `GET /metrics`."""
     services: Services = request.app.state.services
-    families = list(services.metrics.registry.collect())
+    families = [*services.metrics.registry.collect(), await _queued(services)]
     if services.config.merge_worker_metrics:
         families += await _worker_families(services.models.beats)
     page = CollectorRegistry()
     page.register(_Families(_merged(families)))
     return Response(generate_latest(page), headers={"content-type": CONTENT_TYPE})
+
+
+async def _queued(services: Services) -> Metric:
+    """Return how many requests wait in the store for an engine that has room."""
+    family = GaugeMetricFamily(
+        "chatserve_queued_requests", "Requests in the store's queue.", labels=["model"]
+    )
+    for model in services.models.live:
+        name = model.card.name
+        family.add_metric([name], await services.store.queue.depth(name))
+    return family
 
 
 class _Families(Collector):

@@ -109,7 +109,7 @@ class AnswerWriter:
             return [self._chunk(opening)] if opening else []
         if event.kind is EventKind.DELTA:
             return [self._chunk(self.shape.delta(event.text))] if event.text else []
-        if event.outcome is None:
+        if event.outcome is None or not event.kind.is_terminal:
             return []
         last = [self._chunk(self.shape.ending(finish_reason(event.outcome)))]
         if self.include_usage:

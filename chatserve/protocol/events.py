@@ -83,7 +83,7 @@ class ResponseProjector:
             case EventKind.PART_ADDED | EventKind.PART_DONE:
                 return {**self._place(), "part": text_part(self.text)}
             case EventKind.ITEM_ADDED | EventKind.ITEM_DONE:
-                return self._item_event(event.kind)
+                return self._item_event(event)
             case EventKind.COMPLETED | EventKind.INCOMPLETE | EventKind.FAILED:
                 assert event.outcome is not None, f"{event.kind} without an outcome"
                 return {"response": self.final_response(event.outcome)}
@@ -107,11 +107,13 @@ class ResponseProjector:
             members["chatserve:ignored"] = list(self._head.ignored)
         return members
 
-    def _item_event(self, kind: EventKind) -> dict[str, Any]:
+    def _item_event(self, event: LogEvent) -> dict[str, Any]:
         self._has_item = True
-        item = self._item("in_progress" if kind is EventKind.ITEM_ADDED else "completed")
-        if kind is EventKind.ITEM_ADDED:
-            item["content"] = []
+        if event.kind is EventKind.ITEM_ADDED:
+            item = {**self._item("in_progress"), "content": []}
+        else:
+            assert event.outcome is not None, "an item that is done has an outcome"
+            item = self._item(item_status(event.outcome))
         return {"output_index": OUTPUT_INDEX, "item": item}
 
     def _place(self) -> dict[str, Any]:
@@ -177,12 +179,12 @@ def text_part(text: str) -> dict[str, Any]:
 
 
 def usage_object(usage: Usage) -> dict[str, Any]:
-    """Return the usage of a response; every prompt token that was computed enters the cache."""
+    """Return the usage of a response."""
     return {
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {
             "cached_tokens": usage.cached_tokens,
-            "cache_write_tokens": usage.input_tokens - usage.cached_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
         },
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"reasoning_tokens": 0},

@@ -70,9 +70,7 @@ class InputMessage(BaseModel):
 
     type: Annotated[str, only("message", reason="only messages are served as items")] = "message"
     role: Annotated[Role, BeforeValidator(_role)]
-    content: Annotated[
-        list[TextPart], Field(min_length=1, max_length=MAX_PARTS), BeforeValidator(_parts)
-    ]
+    content: Annotated[list[TextPart], Field(max_length=MAX_PARTS), BeforeValidator(_parts)]
     name: str | None = None
     id: str | None = None
     status: str | None = None

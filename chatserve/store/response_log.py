@@ -8,7 +8,7 @@ Fields of an entry, short because a log has one entry every few tokens:
 
     delta           t text, i token ids
     in progress     k kind, n input tokens, c cached tokens
-    terminal        k kind, o outcome
+    item done       k kind, o outcome; so have the terminal ones
     any other       k kind
 """
 
@@ -113,7 +113,7 @@ def encode_event(event: LogEvent) -> list[Value]:
         return ["t", event.text, "i", pack_token_ids(event.token_ids)]
     if event.kind is EventKind.IN_PROGRESS:
         return ["k", event.kind.value, "n", event.input_tokens, "c", event.cached_tokens]
-    if event.kind.is_terminal:
+    if event.outcome is not None:
         return ["k", event.kind.value, "o", dump_outcome(event.outcome)]
     return ["k", event.kind.value]
 

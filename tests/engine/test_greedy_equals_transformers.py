@@ -119,7 +119,8 @@ class Run:
         for name, prompt in zip(names, prompts, strict=True):
             assert self.core.add(GenerationRequest(name, "m", tuple(prompt), sampling)) is None
         while self.core.has_work:
-            for output in self.core.step():
+            self.core.begin_step()
+            for output in self.core.finish_step():
                 self.outputs[output.request_id] += output.token_ids
         self.scheduler.check_invariants()
         return [self.outputs[name] for name in names]

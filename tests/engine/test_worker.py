@@ -236,3 +236,19 @@ async def test_a_cancel_that_overtakes_the_reply_of_its_claim_is_not_lost(
     assert cancelled.is_set()
     assert log[-1].event.outcome is not None
     assert log[-1].event.outcome.finish_reason is FinishReason.ABORT
+
+
+async def test_a_worker_whose_engine_hangs_falls_silent(store: Store) -> None:
+    """A live event loop must not keep the leases of an engine that makes no step."""
+    model = FakeModel()
+    model.hold()
+    async with running_worker(store, model, hang_s=0.2):
+        await enqueue(store, "r1", "a")
+        async with asyncio.timeout(20):
+            while await store.workers.live():  # noqa: ASYNC110 - a heartbeat that ends is no event
+                await asyncio.sleep(0.02)
+
+        model.release()
+        async with asyncio.timeout(20):
+            while not await store.workers.live():  # noqa: ASYNC110
+                await asyncio.sleep(0.02)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from gateway.fake_model import MODEL, FakeModel, make_card
 
@@ -21,13 +22,21 @@ from chatserve.text.tokenizer import Tokenizer
 STEP_S = 0.002
 """Slow enough that a test can act in the middle of a long answer."""
 
-TIMES = WorkerTimes(beat_s=0.05, reap_s=0.05, listen_ms=100)
+TIMES = WorkerTimes(beat_s=0.05, beat_ttl_ms=300, reap_s=0.05, listen_ms=100)
 
 
 class RunningWorker:
     """A worker whose task the test may stop orderly, or kill."""
 
-    def __init__(self, store: Store, name: str, next_token: NextToken, *, num_pages: int = 64):
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        next_token: NextToken,
+        *,
+        num_pages: int = 64,
+        hang_s: float = 60.0,
+    ):
         card = make_card()
         config = SchedulerConfig(4, 64, num_pages * 16, frozenset(card.eos_token_ids))
         tokenizer = Tokenizer.from_card(card)
@@ -35,7 +44,7 @@ class RunningWorker:
             tokenizer, config, next_token, num_pages=num_pages, step_s=STEP_S
         )
         metrics = WorkerMetrics(self.engine.stats)
-        options = WorkerOptions(name, max_claims=6, times=TIMES)
+        options = WorkerOptions(name, max_claims=6, times=replace(TIMES, hang_s=hang_s))
         self.worker = Worker(store, self.engine, card, metrics, options)
         self.registry = metrics.registry
         self.stop = asyncio.Event()
@@ -49,9 +58,14 @@ class RunningWorker:
 
 @asynccontextmanager
 async def running_worker(
-    store: Store, model: FakeModel, name: str = "w1", *, num_pages: int = 64
+    store: Store,
+    model: FakeModel,
+    name: str = "w1",
+    *,
+    num_pages: int = 64,
+    hang_s: float = 60.0,
 ) -> AsyncIterator[RunningWorker]:
-    running = RunningWorker(store, name, model.next_token, num_pages=num_pages)
+    running = RunningWorker(store, name, model.next_token, num_pages=num_pages, hang_s=hang_s)
     try:
         yield running
     finally:

@@ -88,7 +88,8 @@ def test_ids_without_text_wait_for_their_text() -> None:
 
 def test_the_end_closes_the_item_and_carries_usage_and_timings() -> None:
     answer = make_answer()
-    answer.take(token(7, "a", admitted_cached_tokens=2), 0.010)
+    answer.take(RequestOutput(ID, admitted_cached_tokens=2), 0.004)
+    answer.take(token(7, "a"), 0.010)
     answer.take(token(8, "b"), 0.030)
     answer.take(token(9, "", finish_reason=FinishReason.STOP), 0.050)
 
@@ -100,7 +101,9 @@ def test_the_end_closes_the_item_and_carries_usage_and_timings() -> None:
     usage, timings = append.final.outcome.usage, append.final.outcome.timings
     assert (usage.input_tokens, usage.cached_tokens, usage.output_tokens) == (3, 2, 3)
     assert (append.final.text, append.final.token_ids) == ("ab", (7, 8, 9))
-    assert (timings.queue_ms, timings.ttft_ms, timings.itl_p50_ms) == (15.0, 15.0, 20.0)
+    assert usage.cache_write_tokens == 1
+    assert (timings.queue_ms, timings.prefill_ms) == (9.0, 6.0)
+    assert (timings.ttft_ms, timings.itl_p50_ms) == (15.0, 20.0)
 
 
 def test_an_empty_answer_still_gets_its_empty_message() -> None:
@@ -169,3 +172,15 @@ def test_an_error_says_what_happened() -> None:
     assert append.final is not None
     assert kinds(append) == [EventKind.FAILED]
     assert append.final.outcome.error_message == "why"
+
+
+def test_nothing_is_written_to_the_cache_by_an_answer_that_never_began() -> None:
+    answer = make_answer()
+    answer.take(RequestOutput(ID, admitted_cached_tokens=0), 0.1)
+
+    answer.finish(FinishReason.ABORT)
+
+    append = answer.drain()
+    assert append is not None
+    assert append.final is not None
+    assert append.final.outcome.usage.cache_write_tokens == 0

@@ -30,7 +30,7 @@ def stream(shape: AnswerShape, *deltas: str, include_usage: bool = False) -> lis
         LogEvent(EventKind.CREATED),
         LogEvent(EventKind.IN_PROGRESS),
         *(LogEvent(EventKind.DELTA, text) for text in deltas),
-        LogEvent(EventKind.ITEM_DONE),
+        LogEvent(EventKind.ITEM_DONE, outcome=outcome()),
         LogEvent(EventKind.COMPLETED, outcome=outcome()),
     ]
     return [chunk for event in events for chunk in writer.chunks(event)]

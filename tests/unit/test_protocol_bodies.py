@@ -251,7 +251,6 @@ def test_tool_messages_are_refused_with_the_reason(role: str) -> None:
         ({"role": "robot"}, "messages[0].role", "invalid_value"),
         ({"role": 5}, "messages[0].role", "invalid_value"),
         ({"content": 5}, "messages[0].content", "invalid_type"),
-        ({"content": []}, "messages[0].content", "invalid_value"),
         ({"content": ["Hi"]}, "messages[0].content[0]", "invalid_type"),
         (
             {"content": [{"type": "text"}]},
@@ -382,3 +381,12 @@ JSON_VALUES = st.recursive(
 def test_any_value_of_any_known_field_is_parsed_or_refused(name: str, value: Any) -> None:
     with suppress(InvalidRequest):
         assert name not in chat(**{name: value}).ignored
+
+
+@pytest.mark.parametrize("content", ["", []])
+def test_empty_content_is_the_empty_text(content: Any) -> None:
+    body = {"model": "m", "messages": [{"role": "system", "content": content}]}
+
+    request = parse_chat_request(orjson.dumps(body))
+
+    assert [message.text for message in request.messages] == [""]

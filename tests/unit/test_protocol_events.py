@@ -20,7 +20,7 @@ HEAD = ResponseHead(
     echo={"temperature": 0.5, "metadata": {"k": "v"}, "instructions": "Be brief."},
     ignored=("colour",),
 )
-USAGE = Usage(input_tokens=10, cached_tokens=4, output_tokens=3)
+USAGE = Usage(input_tokens=10, cached_tokens=4, cache_write_tokens=6, output_tokens=3)
 TIMINGS = Timings(queue_ms=1.0, prefill_ms=2.0, ttft_ms=3.0, itl_p50_ms=4.0, tok_s=5.0)
 
 server_event: TypeAdapter[Any] = TypeAdapter(ResponsesServerEvent)
@@ -39,7 +39,7 @@ def log_of(
         *(LogEvent(EventKind.DELTA, text, (1,)) for text in deltas),
         LogEvent(EventKind.TEXT_DONE),
         LogEvent(EventKind.PART_DONE),
-        LogEvent(EventKind.ITEM_DONE),
+        LogEvent(EventKind.ITEM_DONE, outcome=outcome),
         LogEvent(outcome.terminal_kind, outcome=outcome),
     ]
 
@@ -186,3 +186,14 @@ def test_terminal_event_follows_on_the_snapshot_of_a_gap() -> None:
     assert terminal["sequence_number"] == 9
     assert terminal["response"]["output"][0]["content"][0]["text"] == "Hello"
     server_event.validate_python(terminal)
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [(FinishReason.STOP, "completed"), (FinishReason.LENGTH, "incomplete")],
+)
+def test_the_items_own_last_event_tells_how_it_ended(reason: FinishReason, status: str) -> None:
+    *_, item_done, terminal = project(log_of("a", reason=reason))
+
+    assert item_done["item"]["status"] == status
+    assert item_done["item"] == terminal["response"]["output"][0]

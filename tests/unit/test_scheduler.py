@@ -252,6 +252,16 @@ def test_logits_that_are_not_finite_end_that_request_alone() -> None:
     assert rig.cache.match_prefix([3, 4, 66, 0]).num_tokens(4) < 3
 
 
+def test_a_request_that_failed_leaves_no_tail_behind_in_the_cache() -> None:
+    rig = SchedulerRig(page_size=4, next_token=lambda history: None)
+    rig.add(make_request("a", [3, 4, 5]))
+
+    rig.run()
+
+    assert rig.cache.tree.num_nodes == 0
+    assert rig.cache.allocator.num_free == 64
+
+
 def test_eos_ends_a_request_unless_it_is_ignored() -> None:
     rig = SchedulerRig(next_token=lambda history: EOS)
     rig.add(make_request("a", [5], max_tokens=4))
