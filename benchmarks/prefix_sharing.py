@@ -4,7 +4,7 @@ Two services run side by side and are asked in turn, so that whatever slows the 
 In each round one tenant's system prompt is new to both; one session asks first, then the others ask
 at once. Figures are medians over the rounds.
 
-    python -m benchmarks.prefix_sharing [--sessions 8] [--rounds 3] [--system-words 700]
+    python -m benchmarks.prefix_sharing [--sessions 8] [--rounds 3] [--system-words 500]
 """
 
 import argparse
@@ -215,8 +215,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sessions", type=int, default=8, help="sessions that ask at once")
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds, a new prompt each")
-    parser.add_argument("--system-words", type=int, default=700, help="length of system prompts")
-    parser.add_argument("--out", type=int, default=48, help="tokens of each answer")
+    parser.add_argument("--system-words", type=int, default=500, help="length of system prompts")
+    parser.add_argument("--out", type=int, default=32, help="tokens of each answer")
     parser.add_argument("--port", type=int, default=18410, help="first of two ports to use")
     parser.add_argument("--seed", default="bench", help="varies the prompts")
     args = parser.parse_args()

@@ -9,10 +9,10 @@ import sys
 from playwright.sync_api import Page, expect, sync_playwright
 
 SYSTEM = (
-    "You are the help desk of a small town's library. You are friendly, you answer in one or two "
-    "short sentences, and you say so when you do not know something."
+    "You are a patient science teacher. You explain things to curious children in two or three "
+    "short sentences, with one everyday example, and you never use jargon."
 )
-QUESTIONS = ("How can I renew a book that I borrowed?", "And what can I do if I lose my card?")
+QUESTIONS = ("What is gravity?", "Why is the sky blue?")
 ANSWER_MS = 120_000
 
 
