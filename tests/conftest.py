@@ -21,6 +21,11 @@ from chatserve.model.catalog import resolve_model
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 wait_passively()
 
+# Without a GPU Triton's kernels run in its interpreter, which must be chosen before anything
+# imports Triton; transformers does, in tests that have nothing to do with it.
+if shutil.which("nvidia-smi") is None:
+    os.environ["TRITON_INTERPRET"] = "1"
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
