@@ -37,7 +37,7 @@ fmt: install $(VENV)/.dev ## Format the code and refresh the README's table of s
 	$(BIN)/ruff format .
 	$(BIN)/python scripts/settings_table.py README.md
 
-bench: install ## Measure what prefix sharing is worth
+bench: install $(VENV)/.dev ## Measure what prefix sharing is worth
 	$(BIN)/python -m benchmarks.prefix_sharing
 
 lock: ## Resolve the newest versions that pyproject.toml and the .in files allow
