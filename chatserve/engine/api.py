@@ -57,7 +57,6 @@ class GenerationRequest:
     model: str
     prompt_token_ids: tuple[int, ...]
     sampling: SamplingParams
-    tenant: str = "default"
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -72,7 +71,6 @@ class GenerationRequest:
             model=fields["model"],
             prompt_token_ids=tuple(fields["prompt_token_ids"]),
             sampling=SamplingParams(**sampling),
-            tenant=fields["tenant"],
         )
 
 

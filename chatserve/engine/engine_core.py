@@ -53,14 +53,16 @@ class EngineCore:
     def add(
         self, generation: GenerationRequest, resumed_token_ids: Sequence[int] = ()
     ) -> RequestOutput | None:
-        """Queue a request. Returns its only output at once if there is nothing to compute:
+        """Queue a request, or return its only output.
 
-        it can never run, or the tokens it resumes from had ended it already.
+        There is nothing to compute for a request that can never run, or that the tokens it resumes
+        from had ended already.
         """
         request = Request.create(generation, resumed_token_ids)
         text = RequestText(self._tokenizer, request.sampling)
         for token_id in resumed_token_ids:
-            text.push(token_id, None)
+            if not text.stopped:
+                text.push(token_id, None)
         if resumed_token_ids:
             reason = FinishReason.STOP if text.stopped else self._scheduler.natural_end(request)
             if reason is not None:

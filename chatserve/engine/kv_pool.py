@@ -13,7 +13,10 @@ from chatserve.kernels.ops import KVPages
 from chatserve.model.config import ModelConfig
 
 DEFAULT_MEMORY_SHARE = 0.25
-"""Share of the memory free at start that the pool may take when nothing else is said."""
+"""Share of the machine's memory that the pool may take when nothing else is said.
+
+On a GPU, of what is free there. Pages that were never used take none of it.
+"""
 
 
 def allocate_kv_pages(
@@ -37,7 +40,7 @@ def choose_num_pages(
     """Return how many pages to allocate where their number was not given.
 
     With `kv_memory_bytes`, what fits in it. Without, `wanted_pages` (every seat at full context),
-    or less where that would be over a quarter of the free memory.
+    or less where that would be over `DEFAULT_MEMORY_SHARE`.
 
     Raises:
         ConfigError: Not even one page fits.
@@ -45,7 +48,7 @@ def choose_num_pages(
     if kv_memory_bytes is not None:
         num_pages = kv_memory_bytes // page_bytes
     else:
-        share = int(_free_memory_bytes(device) * DEFAULT_MEMORY_SHARE)
+        share = int(_memory_bytes(device) * DEFAULT_MEMORY_SHARE)
         num_pages = min(wanted_pages, share // page_bytes)
     if num_pages < 1:
         raise ConfigError(
@@ -55,7 +58,7 @@ def choose_num_pages(
     return num_pages
 
 
-def _free_memory_bytes(device: str) -> int:
+def _memory_bytes(device: str) -> int:
     if device.startswith("cuda"):
         free, _total = torch.cuda.mem_get_info(device)
         return int(free)

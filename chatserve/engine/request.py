@@ -1,15 +1,15 @@
 """A request inside the engine: what it asked for and how far it got.
 
 Owns the tokens of one generation and its progress. Knows neither text nor tensors, and nothing of
-sessions or tenants' data beyond the tenant's name.
+sessions.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from chatserve.cache.prefix_cache import HeldPages
-from chatserve.engine.api import FinishReason, GenerationRequest, RequestId, SamplingParams
+from chatserve.engine.api import GenerationRequest, RequestId, SamplingParams
 
 
 class RequestState(Enum):
@@ -37,8 +37,6 @@ class Request:
     held: HeldPages | None = None
     num_computed_tokens: int = 0
     num_cached_tokens: int | None = None
-    num_preemptions: int = 0
-    finish_reason: FinishReason | None = field(default=None)
 
     @classmethod
     def create(cls, request: GenerationRequest, resumed_token_ids: Sequence[int] = ()) -> "Request":

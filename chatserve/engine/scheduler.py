@@ -36,6 +36,7 @@ from dataclasses import dataclass
 
 from chatserve.cache.page_allocator import PageId
 from chatserve.cache.prefix_cache import PageCopy, PrefixCache
+from chatserve.cache.radix_tree import Match
 from chatserve.engine.api import FinishReason, RequestId
 from chatserve.engine.request import Request, RequestState
 from chatserve.errors import InvalidRequest
@@ -113,9 +114,6 @@ class Scheduler:
     def has_work(self) -> bool:
         return bool(self.running or self.waiting)
 
-    def get(self, request_id: RequestId) -> Request | None:
-        return self._requests.get(request_id)
-
     def add(self, request: Request) -> None:
         """Queue a request.
 
@@ -180,7 +178,6 @@ class Scheduler:
         self.running.remove(request)
         self._retire(request)
         request.state = RequestState.WAITING
-        request.num_preemptions += 1
         self.num_preemptions += 1
         self.waiting.appendleft(request)
         step.preempted.append(request)
@@ -189,19 +186,19 @@ class Scheduler:
         passed_over: list[Request] = []
         while self.waiting and len(self.running) < self.config.max_num_seqs and step.budget > 0:
             request = self.waiting[0]
-            if self._has_leader(request):
+            match = self.cache.match_prefix(request.token_ids)
+            if self._has_leader(request, match.num_tokens(self.cache.page_size)):
                 passed_over.append(self.waiting.popleft())
-            elif self._try_admit(request, step):
+            elif self._try_admit(request, match, step):
                 self.waiting.popleft()
             else:
                 break  # nobody overtakes a request that waits for pages
         self.waiting.extendleft(reversed(passed_over))
 
-    def _has_leader(self, request: Request) -> bool:
+    def _has_leader(self, request: Request, num_known_tokens: int) -> bool:
         """Tell whether a running prefill is about to compute pages that `request` could use."""
-        known = self.cache.match_prefix(request.token_ids).num_tokens(self.cache.page_size)
         return any(
-            self._shared_whole_pages(leader, request) * self.cache.page_size > known
+            self._shared_whole_pages(leader, request) * self.cache.page_size > num_known_tokens
             for leader in self.running
             if self.cache.enabled and leader.is_prefilling
         )
@@ -218,8 +215,7 @@ class Scheduler:
             shared += 1
         return shared
 
-    def _try_admit(self, request: Request, step: "_Step") -> bool:
-        match = self.cache.match_prefix(request.token_ids)
+    def _try_admit(self, request: Request, match: Match, step: "_Step") -> bool:
         admission = self.cache.try_admit(match, request.num_tokens)
         if admission is None:
             return False
@@ -293,7 +289,6 @@ class Scheduler:
         else:
             self.waiting.remove(request)
         request.state = RequestState.FINISHED
-        request.finish_reason = reason
         request.held = None
         del self._requests[request.request_id]
 
