@@ -14,9 +14,9 @@ import threading
 import uvicorn
 
 from chatserve.config import GatewayConfig
-from chatserve.errors import ConfigError
 from chatserve.gateway.app import create_app
 from chatserve.gateway.services import Services, open_services
+from chatserve.listener import bind
 
 logger = logging.getLogger(__name__)
 
@@ -36,26 +36,6 @@ async def run_gateway(config: GatewayConfig) -> None:
         _outlive_signals()
         async with open_services(config) as services:
             await create_server(services).serve(sockets=[listener])
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound and not listening yet, or raise ConfigError."""
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind)
-    except OSError as error:
-        raise ConfigError(f"--host {host} is no address to listen on: {error.strerror}") from error
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError as error:
-        listener.close()
-        raise ConfigError(
-            f"--host {host} --port {port} cannot be listened on: {error.strerror}"
-        ) from error
-    return listener
 
 
 def create_server(services: Services) -> uvicorn.Server:

@@ -7,7 +7,6 @@ how the processes are started, not what they do.
 
 import asyncio
 import logging
-import socket
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +18,7 @@ from chatserve.config import (
     bracketed,
     process_environ,
 )
-from chatserve.errors import ConfigError
+from chatserve.listener import bind
 from chatserve.model_fetch import fetch_if_missing
 from chatserve.settings import to_environ
 from chatserve.supervisor.child_process import ChildProcess
@@ -38,27 +37,11 @@ _LOCAL_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 def serve(config: ServeConfig, say: Callable[[str], None]) -> int:
     """Serve until told to stop, and return the exit code; `say` prints a line for the person."""
     with lock_folder(config.engine.data_dir) as lock:
-        check_port_is_free(config.gateway.host, config.gateway.port)
+        bind(config.gateway.host, config.gateway.port).close()
         fetch_if_missing(config.engine.model, config.engine.data_dir, sys.stderr)
         with Lifeline(keep_open=lock) as lifeline:
             logger.debug("started the guardian, process %d", lifeline.pid)
             return asyncio.run(_supervise(config, lifeline, say))
-
-
-def check_port_is_free(host: str, port: int) -> None:
-    """Raise ConfigError if the gateway could not listen there."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot listen on {bracketed(host)}:{port} ({error.strerror}); "
-            "choose another --port or --host"
-        ) from error
 
 
 async def answers_ready(host: str, port: int) -> bool:

@@ -28,8 +28,9 @@ from chatserve.engine.scheduler import SchedulerConfig
 from chatserve.engine.worker import Worker, WorkerOptions, WorkerTimes
 from chatserve.engine.worker_metrics import WorkerMetrics
 from chatserve.gateway.connection_limits import ConnectionLimits
-from chatserve.gateway.server import bind, create_server
+from chatserve.gateway.server import create_server
 from chatserve.gateway.services import Services, open_services
+from chatserve.listener import bind
 from chatserve.store import keys
 from chatserve.store.connection import Store, open_store
 from chatserve.text.tokenizer import Tokenizer

@@ -12,7 +12,7 @@ import pytest
 from gateway.gateway_helpers import TIMEOUT_S
 
 from chatserve.errors import ConfigError
-from chatserve.gateway.server import bind
+from chatserve.listener import bind
 
 _PROGRAM = """
 import asyncio, sys
@@ -81,7 +81,7 @@ def test_port_in_use_is_one_clear_line() -> None:
         listener.listen()
         port = listener.getsockname()[1]
 
-        with pytest.raises(ConfigError, match=rf"--port {port} cannot be listened on"):
+        with pytest.raises(ConfigError, match=rf"cannot listen on 127.0.0.1:{port}"):
             bind("127.0.0.1", port)
 
 
