@@ -37,8 +37,9 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from chatserve.cache.eviction_queue import EvictionQueue
 from chatserve.cache.page_allocator import PageId
-from chatserve.cache.radix_node import EvictionQueue, RadixNode
+from chatserve.cache.radix_node import RadixNode
 
 
 @dataclass(frozen=True, slots=True)

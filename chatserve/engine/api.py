@@ -18,6 +18,9 @@ from typing import Any, NewType
 
 RequestId = NewType("RequestId", str)
 
+DEFAULT_TENANT = "default"
+"""Whose requests are those that nobody authenticated."""
+
 
 class FinishReason(StrEnum):
     """Why a request ended."""
@@ -51,12 +54,21 @@ class SamplingParams:
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """One generation: the prompt as token ids, made once, and how to continue it."""
+    """One generation: the prompt as token ids, made once, and how to continue it.
+
+    `tenant` and `user` come from whoever authenticated the request, never from its body: they say
+    whose turn it is and whose cache it may see. Among one tenant's requests a lower `priority`
+    goes first. `timeout_ms` bounds the time from enqueue to the end of the answer.
+    """
 
     request_id: RequestId
     model: str
     prompt_token_ids: tuple[int, ...]
     sampling: SamplingParams
+    tenant: str = DEFAULT_TENANT
+    user: str = ""
+    priority: int = 0
+    timeout_ms: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -71,6 +83,10 @@ class GenerationRequest:
             model=fields["model"],
             prompt_token_ids=tuple(fields["prompt_token_ids"]),
             sampling=SamplingParams(**sampling),
+            tenant=fields["tenant"],
+            user=fields["user"],
+            priority=fields["priority"],
+            timeout_ms=fields["timeout_ms"],
         )
 
 
