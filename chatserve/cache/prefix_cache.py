@@ -18,15 +18,20 @@ Who holds which tokens of a request, from left to right (page size 4, `num_compu
     commit       full pages enter the tree; if somebody else computed the same page first, the
                  request takes that one and gives its own back: one copy of each page survives
     retire       what was computed enters the tree, the partly filled page too, then all is let go
+    pin          the same, and the path stays locked under a name
     release      all is let go, nothing enters the tree
 
 Invariants:
   1. The holders of a page are the tree, each request whose `page_ids` names it, and each copy that
      has not run yet and reads it.
   2. A page that two holders can see is never written: a request writes only at or behind
-     `num_computed`, and those pages are private (`assert_writable`).
+     `num_computed`, and those pages are private (`assert_writable`). The one exception is a copy
+     from a running request's private page: it reads what is before `num_computed`, and runs before
+     anything is written.
   3. The first `num_tree_pages` of a request's pages are exactly the pages of the path to `node`.
   4. A failed `try_admit` or `try_grow` changes nothing but recency, and what was evicted for it.
+  5. Pinned pages leave room for one request of the longest context (`PinLimits`), so that whatever
+     was not refused can run once nothing else does.
 
 Rejected: copying when a write is about to happen (the scheduler would have to ask for every token;
 the match already knows the only page where it can happen).
@@ -37,8 +42,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chatserve.cache.page_allocator import PageAllocator, PageId
+from chatserve.cache.pins import PinLimits, Pins, PrefixName, Shortfall
+from chatserve.cache.radix_check import check_tree
+from chatserve.cache.radix_match import Match
 from chatserve.cache.radix_node import RadixNode
-from chatserve.cache.radix_tree import Insertion, Match, RadixTree
+from chatserve.cache.radix_tree import Insertion, RadixTree
+from chatserve.cache.scope import SHARED_BY_ALL, ScopePath, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,7 @@ class HeldPages:
     page_ids: list[PageId]
     node: RadixNode
     num_tree_pages: int
+    scopes: ScopePath
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +84,22 @@ class Admission:
 class PrefixCache:
     """Gives pages to requests, remembers what they computed, and finds it again.
 
-    Owns: the radix tree and the page allocator. Used from: the engine thread.
+    Owns: the radix tree, the page allocator and the pins. Used from: the engine thread.
     """
 
-    def __init__(self, num_pages: int, page_size: int, *, enabled: bool = True):
+    def __init__(
+        self,
+        num_pages: int,
+        page_size: int,
+        *,
+        enabled: bool = True,
+        pin_limits: PinLimits | None = None,
+    ):
         self.page_size = page_size
         self.enabled = enabled
         self.allocator = PageAllocator(num_pages)
         self.tree = RadixTree(page_size)
+        self.pins = Pins(self.tree, pin_limits or PinLimits(0, 0))
 
     @property
     def num_available_pages(self) -> int:
@@ -91,14 +109,20 @@ class PrefixCache:
     def pages_for(self, num_tokens: int) -> int:
         return -(-num_tokens // self.page_size)
 
-    def match_prefix(self, token_ids: list[int]) -> Match:
+    def expire(self, now_s: float) -> None:
+        """Forget what was unused for longer than its time to live. Call it once a step."""
+        self.allocator.disown(self.tree.expire(now_s))
+
+    def match_prefix(self, token_ids: list[int], scopes: ScopePath = SHARED_BY_ALL) -> Match:
         """Return what is known of `token_ids` short of the last one. Changes nothing.
 
         The last token is always computed anew: its logits are needed.
         """
-        return self.tree.match_prefix(token_ids[:-1] if self.enabled else [])
+        return self.tree.match_prefix(token_ids[:-1] if self.enabled else [], scopes)
 
-    def try_admit(self, match: Match, num_tokens: int) -> Admission | None:
+    def try_admit(
+        self, match: Match, num_tokens: int, scopes: ScopePath = SHARED_BY_ALL
+    ) -> Admission | None:
         """Return pages for the first `num_tokens` tokens of a request, or None.
 
         `match` is spent by this: the tree may be split where it ends. A copy needs its source and
@@ -106,12 +130,14 @@ class PrefixCache:
         partial one is not, so that a request that fits the pool is admitted.
         """
         node = self.tree.split_at(match)
-        admission = self._try_admit(node, match, num_tokens)
+        admission = self._try_admit(node, match, num_tokens, scopes)
         if admission is None and match.partial_page is not None:
-            admission = self._try_admit(node, match.without_partial(), num_tokens)
+            admission = self._try_admit(node, match.with_partial(None, 0), num_tokens, scopes)
         return admission
 
-    def _try_admit(self, node: RadixNode, match: Match, num_tokens: int) -> Admission | None:
+    def _try_admit(
+        self, node: RadixNode, match: Match, num_tokens: int, scopes: ScopePath
+    ) -> Admission | None:
         """Lock, then allocate: allocation evicts, and must not evict what the match found."""
         self.tree.inc_lock_ref(node)
         sources = [match.partial_page] if match.partial_page is not None else []
@@ -119,10 +145,10 @@ class PrefixCache:
         new_pages = self._try_allocate(self.pages_for(num_tokens) - len(match.pages))
         if new_pages is None:
             self.allocator.release([*sources, *match.pages])
-            self.tree.dec_lock_ref(node)
+            self._unlock(node)
             return None
         copy = PageCopy(sources[0], new_pages[0], match.partial_tokens) if sources else None
-        held = HeldPages([*match.pages, *new_pages], node, len(match.pages))
+        held = HeldPages([*match.pages, *new_pages], node, len(match.pages), scopes)
         return Admission(held, match.num_tokens(self.page_size), copy)
 
     def try_grow(self, held: HeldPages, num_tokens: int) -> bool:
@@ -147,22 +173,35 @@ class PrefixCache:
         return self.allocator.try_allocate(count)
 
     def commit(self, held: HeldPages, token_ids: list[int], num_computed: int) -> None:
-        """Give the tree the full pages among the first `num_computed` tokens."""
-        first, full = held.num_tree_pages, num_computed // self.page_size
-        if not self.enabled or full <= first:
-            return
-        tokens = token_ids[first * self.page_size : full * self.page_size]
-        insertion = self._insert(held, tokens, held.page_ids[first:full])
-        self._remap(held, first, insertion.pages)
-        held.num_tree_pages = full
+        """Give the tree the full pages among the first `num_computed` tokens.
 
-    def _insert(self, held: HeldPages, tokens: list[int], pages: list[PageId]) -> Insertion:
-        insertion = self.tree.insert(held.node, tokens, pages)
+        Nothing enters below a node that may not be found any more.
+        """
+        size, full = self.page_size, num_computed // self.page_size
+        if not self.enabled or full <= held.num_tree_pages or held.node.is_detached:
+            return
+        for span, end in held.scopes.page_runs(held.num_tree_pages, full, size):
+            first = held.num_tree_pages
+            tokens = token_ids[first * size : end * size]
+            insertion = self._insert(held, tokens, held.page_ids[first:end], span)
+            self._remap(held, first, insertion.pages)
+            held.num_tree_pages = end
+
+    def _insert(
+        self,
+        held: HeldPages,
+        tokens: list[int],
+        pages: list[PageId],
+        span: Span,
+        *,
+        keeps_tail: bool = False,
+    ) -> Insertion:
+        insertion = self.tree.insert(held.node, tokens, pages, span, keeps_tail=keeps_tail)
         self.allocator.adopt(insertion.adopted)
         self.allocator.disown(insertion.dropped)
         if insertion.node is not held.node:
             self.tree.inc_lock_ref(insertion.node)
-            self.tree.dec_lock_ref(held.node)
+            self._unlock(held.node)
             held.node = insertion.node
         return insertion
 
@@ -175,18 +214,27 @@ class PrefixCache:
 
     def retire(self, held: HeldPages, token_ids: list[int], num_computed: int) -> None:
         """Remember the first `num_computed` tokens, also in a partly filled page; let all go."""
+        self._remember(held, token_ids, num_computed)
+        self.release(held)
+
+    def _remember(
+        self, held: HeldPages, token_ids: list[int], num_computed: int, *, keeps_tail: bool = False
+    ) -> None:
         self.commit(held, token_ids, num_computed)
         full = num_computed // self.page_size
         tail = token_ids[full * self.page_size : num_computed]
-        if self.enabled and tail:
-            self._insert(held, tail, [held.page_ids[full]])
-        self.release(held)
+        if self.enabled and tail and not held.node.is_detached:
+            span = held.scopes.span_at(num_computed - 1)
+            self._insert(held, tail, [held.page_ids[full]], span, keeps_tail=keeps_tail)
 
     def release(self, held: HeldPages) -> None:
         """Let all pages go. Idempotent."""
-        self.tree.dec_lock_ref(held.node)
+        self._unlock(held.node)
         self.allocator.release(held.page_ids)
         held.page_ids, held.node, held.num_tree_pages = [], self.tree.root, 0
+
+    def _unlock(self, node: RadixNode) -> None:
+        self.allocator.disown(self.tree.dec_lock_ref(node))
 
     def release_copies(self, copies: Iterable[PageCopy]) -> None:
         """Let the sources go, after the step that executed the copies."""
@@ -198,29 +246,92 @@ class PrefixCache:
             page_id = held.page_ids[index]
             assert not self.allocator.is_shared(page_id), f"page {page_id} is shared, not writable"
 
+    # ── Pins, and what is to be forgotten ────────────────────────────────────────────────────
+
+    def pin_shortfall(
+        self, token_ids: list[int], scopes: ScopePath, tenant: str
+    ) -> Shortfall | None:
+        """Return which limit keeps a prefix from being pinned, or None."""
+        match = self.tree.match_prefix(token_ids if self.enabled else [], scopes)
+        return self.pins.shortfall(match, len(token_ids), scopes, tenant)
+
+    def pin(self, name: PrefixName, held: HeldPages, token_ids: list[int]) -> Shortfall | None:
+        """Retire a request that has computed all of `token_ids` and keep them under `name`.
+
+        Returns which limit is in the way, if one is; what was computed is then kept as anything is.
+        """
+        assert self.enabled, "without a prefix cache there is nothing to pin"
+        shortfall = self.pin_shortfall(token_ids, held.scopes, name.tenant)
+        self._remember(held, token_ids, len(token_ids), keeps_tail=shortfall is None)
+        if shortfall is None:
+            self.pins.hold(name, held.node)
+        self.release(held)
+        return shortfall
+
+    def unpin(self, name: PrefixName) -> None:
+        """Let a pinned prefix be evicted like any other. Idempotent."""
+        self.allocator.disown(self.pins.let_go(name))
+
+    def drop_prefix(self, name: PrefixName, token_ids: list[int], scopes: ScopePath) -> None:
+        """Unpin a prefix and let nobody find it any more, nor what was built on it.
+
+        What other pins hold of it stays. Pages that running requests hold go when these end.
+
+        1. The whole pages of the prefix, or what is left of them, end at `node`. If no pin holds it
+           and nothing else goes on from where pages are missing, it is cut off, together with what
+           led only there.
+        2. Else, what goes on behind it with the prefix's last tokens is cut off.
+        """
+        self.unpin(name)
+        match = self.tree.match_prefix(token_ids, scopes)
+        tail = tuple(token_ids[len(match.pages) * self.page_size :])
+        node = self.tree.split_at(match)
+        is_whole = len(tail) < self.page_size
+        if node is self.tree.root or self.pins.holds(node) or not (is_whole or not node.children):
+            for child in list(node.children):  # 2
+                begins_alike = bool(tail) and child.edge.first_page[: len(tail)] == tail
+                if begins_alike and not self.pins.holds(child):
+                    self._detach(child)
+        else:
+            self._detach(self._top_of(node))  # 1
+
+    def _top_of(self, node: RadixNode) -> RadixNode:
+        """Return the highest node above `node` that leads only there and that no pin holds."""
+        parent = node.parent
+        while parent is not None and parent is not self.tree.root:
+            if len(parent.children) > 1 or self.pins.holds(parent):
+                break
+            node, parent = parent, parent.parent
+        return node
+
+    def drop_tenant(self, tenant: str) -> None:
+        """Forget everything that is a tenant's own, pins too. Walks the whole tree."""
+        for name in self.pins.names:
+            if name.tenant == tenant:
+                self.unpin(name)
+        for node in list(self.tree.nodes()):
+            is_gone = node.parent is None or node.is_detached
+            if node.scope.tenant == tenant and not is_gone:
+                self._detach(node)
+
+    def _detach(self, node: RadixNode) -> None:
+        self.allocator.disown(self.tree.detach(node))
+
     def check_invariants(
         self, holders: Iterable[HeldPages], copies: Iterable[PageCopy] = ()
     ) -> None:
         """Recount every holder of every page. Exact and expensive; for tests and debugging."""
-        self.tree.check_invariants()
+        check_tree(self.tree)
         self.allocator.check_invariants()
+        self.pins.check_invariants()
         refs = Counter(page for node in self.tree.nodes() for page in node.pages)
         assert all(count == 1 for count in refs.values()), "a page is in the tree twice"
         assert refs.total() == self.tree.evictable_pages + self.tree.protected_pages
         for held in holders:
             refs.update(held.page_ids)
-            path = _pages_to(held.node)
-            assert held.page_ids[: held.num_tree_pages] == path, (held, path)
+            path = reversed(self.tree.path_to(held.node))
+            assert held.page_ids[: held.num_tree_pages] == [p for node in path for p in node.pages]
         refs.update(copy.source for copy in copies)
         for page in map(PageId, range(self.allocator.num_pages)):
             count = self.allocator.ref_count(page)
             assert count == refs[page], f"page {page}: {count} held, {refs[page]} counted"
-
-
-def _pages_to(node: RadixNode) -> list[PageId]:
-    pages: list[PageId] = []
-    step: RadixNode | None = node
-    while step is not None:
-        pages[:0] = step.pages
-        step = step.parent
-    return pages

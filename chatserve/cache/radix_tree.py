@@ -1,67 +1,56 @@
 """The radix tree: token ids to pages.
 
-Owns the nodes, their order of eviction and the clock that orders it. Decides nothing about requests
-and counts no page references; `prefix_cache.py` does. Standard library only, no wall clock.
+Owns the nodes, their locks and the clocks that order eviction and expiry. Decides nothing about
+requests and counts no page references; `prefix_cache.py` does. Standard library only, no wall
+clock: the time comes with `expire` and `advance`.
 
-A node is one edge of the tree, a run of token ids with the pages that hold their KV. With pages of
-four tokens, after the prompts `abcd efgh ij` and `abcd efgh klmn` and `abcd wx`:
+A node is one edge of the tree, a run of token ids of one scope with the pages that hold their KV.
+With pages of four tokens, after the prompts `abcd efgh ij` and `abcd efgh klmn` and `abcd wx`:
 
     root ── abcd ──┬── efgh ──┬── ij··      a leaf may end inside a page (its tail)
                    │          └── klmn
                    └── wx··
 
-Three moves change the shape:
+Four moves change the shape:
 
     split_node at a page boundary      [A B C]        ->  [A] ── [B C]
         The lower half keeps the identity of the node, so that whoever holds it (a running
         request holds the deepest node of its prefix) still holds the whole path.
     extend a leaf that only its writer holds          [A] + B  ->  [A B]
     drop a tail that a new page begins with           ij·· then ijkl  ->  ijkl
+    detach a subtree that may not be found any more
+        What nobody holds goes at once. The rest hangs below its parent unseen, and goes when the
+        last request that holds it lets go:
 
-Invariants, recounted by `check_invariants`:
+            root ── A ──┬── B (held) ── C          root ── A          B (held)
+                        └── D                                └── D    (its parent is still A)
+
+Invariants, recounted by `check_tree`:
   1. A node begins on a page boundary. It ends on one too, unless it is a leaf.
   2. Only a node's last page may be partly filled: `len(pages) == ceil(len(key) / page_size)`.
-  3. Siblings differ in their first page. They may share up to `page_size - 1` leading tokens, so
-     matching is exact on whole pages first, then takes the neighbour with the longest common
-     prefix. Children are sorted by their first page: that neighbour stands next to the place
-     where the page would be inserted, found by bisection however many children there are.
-  4. `lock_ref` of a node is at least the sum of its children's; the root is never evicted.
-  5. `evictable_pages + protected_pages` is the number of pages in the tree.
-  6. Every unlocked leaf has a live entry in the eviction queue.
+  3. Siblings differ in scope or first page, and are sorted by both. Siblings of one scope may share
+     up to `page_size - 1` leading tokens.
+  4. A scope has only itself and narrower ones below it: public, then a tenant, then its users.
+  5. `lock_ref` of a node is at least the sum of its children's; the root is never evicted.
+  6. `evictable_pages + protected_pages` is the number of pages in the tree, detached ones included.
+  7. Every unlocked leaf has a live entry in the eviction queue, every node that can expire one in
+     the expiry queue.
+  8. A detached node is locked: without a holder it is gone.
 
 Rejected: children keyed by a hash of the page (a hash is never trusted, and says nothing about the
-longest common prefix); one node per page (depth, and with it every lock, grows with the prompt).
+longest common prefix); one node per page (depth, and with it every lock, grows with the prompt);
+one tree per scope (the public prefix would have to be found in two trees and locked in both).
 """
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from chatserve.cache.eviction_queue import EvictionQueue
+from chatserve.cache.expiry_queue import ExpiryQueue
 from chatserve.cache.page_allocator import PageId
-from chatserve.cache.radix_node import RadixNode
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """The longest prefix the tree knows. Reading it changed nothing.
-
-    `num_pages` whole pages lead to a place inside or at the end of `node` (`node_pages` of its
-    pages belong to the match). If the next page of the tree begins with the tokens that follow,
-    `partial_page` is that page and `partial_tokens` how many of them it holds.
-    """
-
-    node: RadixNode
-    node_pages: int
-    pages: tuple[PageId, ...]
-    partial_page: PageId | None = None
-    partial_tokens: int = 0
-
-    def num_tokens(self, page_size: int) -> int:
-        return len(self.pages) * page_size + self.partial_tokens
-
-    def without_partial(self) -> "Match":
-        return Match(self.node, self.node_pages, self.pages)
+from chatserve.cache.radix_match import Match, common_pages, match_prefix
+from chatserve.cache.radix_node import Edge, RadixNode
+from chatserve.cache.scope import ScopePath, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +64,9 @@ class Insertion:
 
 
 class RadixTree:
-    """Token ids to pages, with locks and eviction.
+    """Token ids to pages, with locks, eviction and expiry.
 
-    Owns: nodes and eviction order. Used from: the engine thread.
+    Owns: nodes and their orders. Used from: the engine thread.
     """
 
     def __init__(self, page_size: int):
@@ -86,77 +75,15 @@ class RadixTree:
         self.evictable_pages = 0
         self.protected_pages = 0
         self.num_nodes = 0
+        self.detached: set[RadixNode] = set()  # the tops of detached subtrees
         self._clock = 0
+        self._now_s = 0.0
         self._eviction = EvictionQueue()
+        self._expiry = ExpiryQueue()
 
-    # ── Reading ──────────────────────────────────────────────────────────────────────────────
-
-    def match_prefix(self, token_ids: list[int]) -> Match:
-        """Return the longest known prefix of `token_ids`. Changes nothing, not even recency.
-
-        1. Walk whole pages: the child whose first page equals the next page, as far as it agrees.
-        2. Where no whole page agrees any more, take the page with the longest common prefix: the
-           next one of the node we stopped in, or the best first page among the children.
-        """
-        node, taken, pages, position = self.root, 0, [], 0
-        while taken == len(node.pages):
-            child = self._child_with_first_page(node, token_ids, position)
-            if child is None:
-                break
-            taken = self._common_pages(child, token_ids, position)
-            pages += child.pages[:taken]
-            position += taken * self.page_size
-            node = child
-        partial_page, partial_tokens = self._best_partial(node, taken, token_ids, position)
-        return Match(node, taken, tuple(pages), partial_page, partial_tokens)
-
-    def _child_with_first_page(
-        self, node: RadixNode, token_ids: list[int], position: int
-    ) -> RadixNode | None:
-        page = tuple(token_ids[position : position + self.page_size])
-        if len(page) < self.page_size:
-            return None
-        index = bisect_left(node.children, page, key=_first_page)
-        if index < len(node.children) and node.children[index].first_page == page:
-            return node.children[index]
-        return None
-
-    def _common_pages(self, node: RadixNode, token_ids: list[int], position: int) -> int:
-        """Return how many whole pages of `node` agree with `token_ids` from `position` on."""
-        size = self.page_size
-        limit = min(len(node.key), len(token_ids) - position) // size
-        if node.key[: limit * size] == token_ids[position : position + limit * size]:
-            return limit
-        low, high = 0, limit - 1  # the first `low` pages agree, the first `high + 1` do not
-        while low < high:
-            middle = (low + high + 1) // 2
-            start, end = low * size, middle * size
-            if node.key[start:end] == token_ids[position + start : position + end]:
-                low = middle
-            else:
-                high = middle - 1
-        return low
-
-    def _best_partial(
-        self, node: RadixNode, taken: int, token_ids: list[int], position: int
-    ) -> tuple[PageId | None, int]:
-        page = tuple(token_ids[position : position + self.page_size])
-        if not page:
-            return None, 0
-        if taken < len(node.pages):
-            start = taken * self.page_size
-            rest = node.key[start : start + self.page_size]
-            common = _common_length(page, rest)
-            return (node.pages[taken], common) if common else (None, 0)
-        best = self._neighbour(node, page)
-        common = _common_length(page, best.first_page) if best else 0
-        return (best.pages[0], common) if best and common else (None, 0)
-
-    def _neighbour(self, node: RadixNode, page: tuple[int, ...]) -> RadixNode | None:
-        """Return the child whose first page has the longest common prefix with `page`."""
-        index = bisect_left(node.children, page, key=_first_page)
-        beside = node.children[max(0, index - 1) : index + 1]
-        return max(beside, key=lambda child: _common_length(page, child.first_page), default=None)
+    def match_prefix(self, token_ids: list[int], scopes: ScopePath) -> Match:
+        """Return the longest known prefix of `token_ids` that is open to `scopes`."""
+        return match_prefix(self.root, token_ids, scopes, self.page_size)
 
     # ── Writing ──────────────────────────────────────────────────────────────────────────────
 
@@ -170,7 +97,7 @@ class RadixTree:
     def split_node(self, node: RadixNode, num_pages: int) -> RadixNode:
         """Put the first `num_pages` pages of `node` into a new parent of it, and return that.
 
-        The lower half keeps the node's identity; both halves have its `lock_ref`.
+        The lower half keeps the node's identity; both halves have its locks and its retention.
         """
         assert 0 < num_pages < len(node.pages), f"cannot split {len(node.pages)} at {num_pages}"
         parent, cut = node.parent, num_pages * self.page_size
@@ -179,22 +106,34 @@ class RadixTree:
             key=node.key[:cut],
             pages=node.pages[:num_pages],
             parent=parent,
-            first_page=node.first_page,
+            edge=node.edge,
+            retention=node.retention,
             children=[node],
             lock_ref=node.lock_ref,
             last_access=node.last_access,
+            last_use_s=node.last_use_s,
         )
-        parent.children[self._index_of(node)] = upper
+        parent.replace_child(node, upper)
         node.key, node.pages, node.parent = node.key[cut:], node.pages[num_pages:], upper
-        node.first_page = tuple(node.key[: self.page_size])
+        node.edge = Edge(node.scope, tuple(node.key[: self.page_size]))
         self.num_nodes += 1
+        self._expiry.offer(upper)
         return upper
 
-    def insert(self, node: RadixNode, token_ids: list[int], pages: list[PageId]) -> Insertion:
+    def insert(
+        self,
+        node: RadixNode,
+        token_ids: list[int],
+        pages: list[PageId],
+        span: Span,
+        *,
+        keeps_tail: bool = False,
+    ) -> Insertion:
         """Continue the path that ends at `node` with `token_ids`, whose KV is in `pages`.
 
         1. Follow what is there already; its pages are the survivors, the caller's are duplicates.
-        2. If the rest is a tail that an existing page begins with, it is known: nothing to add.
+        2. If the rest is a tail that an existing page begins with, it is known: nothing to add,
+           unless the tail is to be kept for itself.
         3. Drop the unlocked tail that the rest begins with, then append the rest: in place where
            only the caller holds the leaf, else as a new child.
 
@@ -202,30 +141,59 @@ class RadixTree:
         whichever pages the tree took (they are among the caller's) or gave up.
         """
         assert len(pages) == -(-len(token_ids) // self.page_size), "one page per page of tokens"
-        start, position = node, 0
-        survivors: list[PageId] = []
-        while child := self._child_with_first_page(node, token_ids, position):  # 1
-            taken = self._common_pages(child, token_ids, position)
-            if taken < len(child.pages):
-                child = self.split_node(child, taken)
-            survivors += child.pages
-            position += taken * self.page_size
-            node = child
-        rest, rest_pages = token_ids[position:], pages[len(survivors) :]
+        start = node
+        node, survivors = self._follow(node, token_ids, span)  # 1
+        rest = token_ids[len(survivors) * self.page_size :]
+        rest_pages = pages[len(survivors) :]
+        edge = Edge(span.scope, tuple(rest[: self.page_size]))
         self._touch_path(node)
-        known = self._neighbour(node, tuple(rest[: self.page_size])) if rest else None
-        if not rest or (known and _is_tail_of(rest, known.first_page)):  # 2
+        known = node.neighbour(edge) if rest else None
+        if known and known.edge == edge:
+            self._retain_longer(known, span)
+            return Insertion(known, survivors + known.pages[:1], adopted=[], dropped=[])
+        is_known = known is not None and _is_tail_of(rest, known.edge.first_page)
+        if not rest or (is_known and not keeps_tail):  # 2
             return Insertion(node, survivors, adopted=[], dropped=[])
         dropped = []
-        if known and known.lock_ref == 0 and _is_tail_of(known.first_page, rest):  # 3
+        if known and known.lock_ref == 0 and _is_tail_of(known.edge.first_page, rest):  # 3
             dropped = self._remove_leaf(known)
-        # A leaf may grow only under those who hold its end: nobody, or the caller alone.
-        if not node.children and node.lock_ref == (node is start) and node is not self.root:
+        if self._may_extend(node, span, is_held_by_caller=node is start):
             self._extend(node, rest, rest_pages)
         else:
-            node = self._add_child(node, rest, rest_pages)
-        self._offer(node)
+            node = self._add_child(node, rest, rest_pages, span)
+        self._eviction.offer(node, self.num_nodes)
         return Insertion(node, survivors + rest_pages, adopted=rest_pages, dropped=dropped)
+
+    def _follow(
+        self, node: RadixNode, token_ids: list[int], span: Span
+    ) -> tuple[RadixNode, list[PageId]]:
+        """Walk whole pages of one span; split where they leave a node."""
+        size, position = self.page_size, 0
+        survivors: list[PageId] = []
+        while page := tuple(token_ids[position : position + size]):
+            child = node.child(Edge(span.scope, page)) if len(page) == size else None
+            if child is None:
+                break
+            taken = common_pages(child, token_ids, position, size)
+            node = self.split_node(child, taken) if taken < len(child.pages) else child
+            self._retain_longer(node, span)
+            survivors += node.pages
+            position += taken * size
+        return node, survivors
+
+    def _retain_longer(self, node: RadixNode, span: Span) -> None:
+        if span.retention > node.retention:
+            node.retention = span.retention
+            self._expiry.offer(node)
+
+    def _may_extend(self, node: RadixNode, span: Span, *, is_held_by_caller: bool) -> bool:
+        """Tell whether a leaf may grow: only under those who hold its end, nobody or the caller."""
+        return (
+            not node.children
+            and node.lock_ref == is_held_by_caller
+            and node is not self.root
+            and (node.scope, node.retention) == (span.scope, span.retention)
+        )
 
     def _extend(self, node: RadixNode, key: list[int], pages: list[PageId]) -> None:
         assert len(node.key) % self.page_size == 0, "only whole pages can be continued"
@@ -233,13 +201,16 @@ class RadixTree:
         node.pages += pages
         self._count_pages(node, len(pages))
 
-    def _add_child(self, parent: RadixNode, key: list[int], pages: list[PageId]) -> RadixNode:
-        first_page = tuple(key[: self.page_size])
-        child = RadixNode(key, pages, parent, first_page, last_access=self._clock)
-        index = bisect_left(parent.children, first_page, key=_first_page)
-        parent.children.insert(index, child)
+    def _add_child(
+        self, parent: RadixNode, key: list[int], pages: list[PageId], span: Span
+    ) -> RadixNode:
+        edge = Edge(span.scope, tuple(key[: self.page_size]))
+        child = RadixNode(key, pages, parent, edge, span.retention)
+        child.last_access, child.last_use_s = self._clock, self._now_s
+        parent.add_child(child)
         self.num_nodes += 1
         self._count_pages(child, len(pages))
+        self._expiry.offer(child)
         return child
 
     def _count_pages(self, node: RadixNode, count: int) -> None:
@@ -250,42 +221,55 @@ class RadixTree:
 
     # ── Locks and recency ────────────────────────────────────────────────────────────────────
 
+    def advance(self, now_s: float) -> None:
+        """Say what time it is; what is used from now on is used at this time."""
+        self._now_s = now_s
+
     def inc_lock_ref(self, node: RadixNode) -> None:
         """Protect `node` and everything above it from eviction, and mark it as just used."""
+        assert not node.is_detached, "a detached node cannot be found, so nobody can lock it"
         self._touch_path(node)
-        step: RadixNode | None = node
-        while step is not None and step is not self.root:
+        for step in self.path_to(node):
             if step.lock_ref == 0:
                 self.evictable_pages -= len(step.pages)
                 self.protected_pages += len(step.pages)
             step.lock_ref += 1
-            step = step.parent
 
-    def dec_lock_ref(self, node: RadixNode) -> None:
-        """Take one protection back."""
-        step: RadixNode | None = node
-        while step is not None and step is not self.root:
+    def dec_lock_ref(self, node: RadixNode) -> list[PageId]:
+        """Take one protection back; return the pages of detached nodes that this set free."""
+        dropped: list[PageId] = []
+        for step in self.path_to(node):
             assert step.lock_ref > 0, "a node was unlocked more often than locked"
             step.lock_ref -= 1
             if step.lock_ref == 0:
+                step.last_use_s = self._now_s
                 self.evictable_pages += len(step.pages)
                 self.protected_pages -= len(step.pages)
-                self._offer(step)
-            step = step.parent
+                if step.is_detached:
+                    dropped += self._remove_leaf(step)
+                else:
+                    self._eviction.offer(step, self.num_nodes)
+        return dropped
 
     def _touch_path(self, node: RadixNode) -> None:
         """Make the path the most recently used; a parent is never older than its children."""
         self._clock += 1
-        step: RadixNode | None = node
-        while step is not None and step is not self.root:
-            step.last_access = self._clock
-            self._offer(step)
-            step = step.parent
+        for step in self.path_to(node):
+            step.last_access, step.last_use_s = self._clock, self._now_s
+            self._eviction.offer(step, self.num_nodes)
 
-    # ── Eviction ─────────────────────────────────────────────────────────────────────────────
+    def path_to(self, node: RadixNode) -> list[RadixNode]:
+        """Return the nodes from `node` up to the root, which is not among them."""
+        path: list[RadixNode] = []
+        while node.parent is not None:
+            path.append(node)
+            node = node.parent
+        return path
+
+    # ── Going ────────────────────────────────────────────────────────────────────────────────
 
     def evict(self, num_pages: int) -> list[PageId]:
-        """Remove up to `num_pages` pages of unlocked leaves, least recently used first.
+        """Remove up to `num_pages` pages of unlocked leaves, in the order of the eviction queue.
 
         A leaf loses pages from its end, no more than needed. O(k log n) for k leaves of n.
         """
@@ -298,8 +282,38 @@ class RadixTree:
                 evicted += self._remove_leaf(node)
         return evicted
 
-    def _offer(self, node: RadixNode) -> None:
-        self._eviction.offer(node, self.num_nodes)
+    def expire(self, now_s: float) -> list[PageId]:
+        """Detach what was not used for longer than its time to live; return what is free of it.
+
+        What builds on an expired node was not used since either, and goes with it.
+        """
+        self.advance(now_s)
+        dropped: list[PageId] = []
+        while (node := self._expiry.pop_due(now_s)) is not None:
+            if node.lock_ref:
+                node.last_use_s = now_s
+                self._expiry.offer(node)
+            else:
+                dropped += self.detach(node)
+        return dropped
+
+    def detach(self, top: RadixNode) -> list[PageId]:
+        """Let nobody find `top` and what is below it any more; return the pages nobody holds."""
+        parent = top.parent
+        assert parent is not None, "the root cannot be detached"
+        assert not top.is_detached, "a detached node cannot be found, so nobody can detach it"
+        dropped: list[PageId] = []
+        below = [top, *self._below(top)]
+        for node in reversed(below):
+            node.is_detached = True
+            if node.lock_ref == 0 and node is not top:
+                dropped += self._remove_leaf(node)
+        parent.replace_child(top, None)
+        self.detached.add(top)
+        if top.lock_ref == 0:
+            dropped += self._remove_leaf(top)
+        self._eviction.offer(parent, self.num_nodes)
+        return dropped
 
     def _cut_leaf(self, node: RadixNode, num_pages: int) -> list[PageId]:
         keep = len(node.pages) - num_pages
@@ -307,76 +321,46 @@ class RadixTree:
         del node.pages[keep:]
         del node.key[keep * self.page_size :]
         self.evictable_pages -= num_pages
-        self._offer(node)
+        self._eviction.offer(node, self.num_nodes)
         return cut[::-1]
 
     def _remove_leaf(self, node: RadixNode) -> list[PageId]:
         parent = node.parent
         assert parent is not None, "the root cannot be removed"
         assert node.is_evictable, "only an unlocked leaf can be removed"
-        del parent.children[self._index_of(node)]
+        if node in self.detached:
+            self.detached.remove(node)
+        else:
+            parent.replace_child(node, None)
         node.parent = None
         self.num_nodes -= 1
         self.evictable_pages -= len(node.pages)
-        self._offer(parent)
+        if not parent.is_detached:
+            self._eviction.offer(parent, self.num_nodes)
         return node.pages
-
-    def _index_of(self, node: RadixNode) -> int:
-        assert node.parent is not None
-        index = bisect_left(node.parent.children, node.first_page, key=_first_page)
-        assert node.parent.children[index] is node, "a node is not where its first page belongs"
-        return index
 
     # ── For tests and debugging ──────────────────────────────────────────────────────────────
 
+    def queued_for_eviction(self) -> set[int]:
+        """Return the `id` of every node that `evict` could take."""
+        return self._eviction.nodes()
+
+    def queued_for_expiry(self) -> set[int]:
+        """Return the `id` of every node that `expire` could take in time."""
+        return self._expiry.nodes()
+
     def nodes(self) -> Iterator[RadixNode]:
-        """Walk every node but the root, parents first."""
-        stack = list(self.root.children)
+        """Walk every node but the root, detached ones too, parents first."""
+        for top in (self.root, *self.detached):
+            yield from ([top] if top is not self.root else [])
+            yield from self._below(top)
+
+    def _below(self, top: RadixNode) -> Iterator[RadixNode]:
+        stack = list(top.children)
         while stack:
             node = stack.pop()
             yield node
             stack += node.children
-
-    def check_invariants(self) -> None:
-        """Recount the invariants of the module docstring. Exact and expensive."""
-        evictable = protected = count = 0
-        queued = self._eviction.nodes()
-        for node in self.nodes():
-            count += 1
-            assert node.key, "a node has no tokens"
-            assert len(node.pages) == -(-len(node.key) // self.page_size), self.render()  # 2
-            assert not node.children or len(node.key) % self.page_size == 0, self.render()  # 1
-            assert node.first_page == tuple(node.key[: self.page_size])
-            pages = [child.first_page for child in node.children]
-            assert pages == sorted(set(pages)), self.render()  # 3
-            assert node.lock_ref >= sum(child.lock_ref for child in node.children)  # 4
-            assert all(child.parent is node for child in node.children)
-            evictable += len(node.pages) if node.lock_ref == 0 else 0
-            protected += len(node.pages) if node.lock_ref else 0
-            assert not node.is_evictable or id(node) in queued, self.render()  # 6
-        assert (evictable, protected) == (self.evictable_pages, self.protected_pages)  # 5
-        assert count == self.num_nodes
-
-    def render(self) -> str:
-        """Draw the tree, one node a line: tokens, pages, locks."""
-        lines: list[str] = []
-        stack = [(child, 0) for child in reversed(self.root.children)]
-        while stack:
-            node, depth = stack.pop()
-            lines.append(f"{'  ' * depth}{node.key} pages={node.pages} lock_ref={node.lock_ref}")
-            stack += [(child, depth + 1) for child in reversed(node.children)]
-        return "\n".join(lines)
-
-
-def _first_page(node: RadixNode) -> tuple[int, ...]:
-    return node.first_page
-
-
-def _common_length(a: Sequence[int], b: Sequence[int]) -> int:
-    for index, (left, right) in enumerate(zip(a, b, strict=False)):
-        if left != right:
-            return index
-    return min(len(a), len(b))
 
 
 def _is_tail_of(tail: Sequence[int], page: Sequence[int]) -> bool:

@@ -21,6 +21,9 @@ from chatserve.engine.scheduler import Scheduler, SchedulerOutput, TokenResult
 from chatserve.errors import ClientError
 from chatserve.text.tokenizer import Tokenizer
 
+_MAX_EMPTY_STEPS = 3
+"""So many steps without work in a row, while requests wait, are a fault and not bad luck."""
+
 
 class Runner(Protocol):
     """Whatever can compute a step."""
@@ -45,6 +48,7 @@ class EngineCore:
         self._texts: dict[RequestId, RequestText] = {}
         self._scheduled: SchedulerOutput | None = None
         self._num_steps = 0
+        self._num_empty_steps = 0
 
     @property
     def has_work(self) -> bool:
@@ -99,6 +103,10 @@ class EngineCore:
         sampled = self._runner.execute(output) if output.scheduled else {}
         results = self._scheduler.update(output, sampled)
         self._num_steps += 1
+        self._num_empty_steps = 0 if output.scheduled else self._num_empty_steps + 1
+        assert self._num_empty_steps < _MAX_EMPTY_STEPS or not self.has_work, (
+            f"{self._num_empty_steps} steps computed nothing although requests wait"
+        )
         return [self._to_output(result) for result in results]
 
     def _to_output(self, result: TokenResult) -> RequestOutput:

@@ -12,33 +12,45 @@ two nothing else touches the scheduler.
 
 One step, in this order, under a budget of `max_num_batched_tokens`:
   1. Every running request that decodes gets its one token. Where its page is full and there is no
-     other, the youngest running request goes back to waiting, its computed KV into the tree, until
-     there is one. The oldest request is never a victim of others, so somebody always gets on.
+     other, a running request goes back to waiting, its computed KV into the tree, until there is
+     one: the youngest of the tenant that is furthest ahead. The oldest request is never a victim of
+     others, so somebody always gets on.
   2. Running requests that still prefill get chunks, oldest first.
-  3. Waiting requests are admitted in order of arrival, while there are seats, budget and pages for
-     the whole prompt. One that shares more of its uncached prefix with a running prefill than the
-     cache knows yet is passed over: that one leads, and its pages will be there in a few steps.
+  3. Waiting requests are admitted, while there are seats, budget and pages for the whole prompt
+     (`waiting_line.py` has their order). One that shares more of its uncached prefix with a running
+     prefill than the cache knows yet is passed over: that one leads, and its pages will be there
+     in a few steps.
+
+Where the prompt of an admitted request goes on as a running one does, inside the page that this one
+is writing, it starts from a copy of that page: answers of one prompt part after its last token, not
+at the page before.
 
 Invariants:
   1. A request is in exactly one queue, or finished; `held` is set exactly while it runs.
   2. A running request has pages for all its tokens before they are computed, and writes only pages
      that nobody else can see.
   3. If nothing runs and something waits, the next step admits something: `add` refuses what cannot
-     fit an empty pool, and everything unheld can be evicted.
+     fit a pool with all pins in it, and everything else that nobody holds can be evicted.
+  4. What a tenant's requests find, and so what a step computes of them, is a function of their own
+     and of public tokens, and of the lengths of everybody's (`ScopePath`).
 
 Rejected: taking pages chunk by chunk during a prefill (two half-done prefills can starve each other
 of their last pages; with the prompt's pages taken at admission only decodes ever ask for more).
 """
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from chatserve.cache.page_allocator import PageId
 from chatserve.cache.prefix_cache import PageCopy, PrefixCache
-from chatserve.cache.radix_tree import Match
+from chatserve.cache.radix_match import Match
+from chatserve.cache.scope import ScopePath
+from chatserve.cache.scope_map import ScopeMap
 from chatserve.engine.api import FinishReason, RequestId
 from chatserve.engine.request import Request, RequestState
+from chatserve.engine.running_prefix import borrow_tail, shared_whole_pages
+from chatserve.engine.tenant_shares import TenantShares
+from chatserve.engine.waiting_line import WaitingLine
 from chatserve.errors import InvalidRequest
 
 
@@ -87,7 +99,10 @@ class SchedulerOutput:
 
 @dataclass(frozen=True, slots=True)
 class TokenResult:
-    """What a step added to one request. `token_id` is None if its logits were not finite."""
+    """What a step added to one request.
+
+    `token_id` is None if it is not to generate any, or if its logits were not finite.
+    """
 
     request: Request
     token_id: int | None
@@ -100,11 +115,15 @@ class Scheduler:
     Owns: requests and queues, and through the prefix cache all pages. Used from: the engine thread.
     """
 
-    def __init__(self, config: SchedulerConfig, cache: PrefixCache):
+    def __init__(
+        self, config: SchedulerConfig, cache: PrefixCache, scope_map: ScopeMap | None = None
+    ):
         self.config = config
         self.cache = cache
-        self.waiting: deque[Request] = deque()
+        self.scope_map = scope_map or ScopeMap()
+        self.waiting = WaitingLine()
         self.running: list[Request] = []
+        self._shares = TenantShares()
         self.num_preemptions = 0
         self.num_query_tokens = 0
         self.num_hit_tokens = 0
@@ -120,10 +139,9 @@ class Scheduler:
         Raises:
             InvalidRequest: It can never run: its prompt leaves no room for one token.
         """
-        limit = min(
-            self.config.max_model_len, self.cache.allocator.num_pages * self.cache.page_size
-        )
-        if request.num_tokens >= limit:
+        num_pages = self.cache.allocator.num_pages - self.cache.pins.limits.total_pages
+        limit = min(self.config.max_model_len, num_pages * self.cache.page_size)
+        if request.num_tokens + request.generates > limit:
             raise InvalidRequest(
                 f"the prompt has {request.num_tokens} tokens; with at least one token of output "
                 f"that is over the {limit} tokens this engine can hold",
@@ -131,7 +149,8 @@ class Scheduler:
             )
         assert request.request_id not in self._requests, f"{request.request_id} was added twice"
         self._requests[request.request_id] = request
-        self.waiting.append(request)
+        self._shares.enter(request.tenant)
+        self.waiting.add(request)
 
     # ── One step ─────────────────────────────────────────────────────────────────────────────
 
@@ -145,6 +164,7 @@ class Scheduler:
             if request.is_prefilling and step.budget > 0:
                 self._schedule_run(request, step)
         self._admit_waiting(step)  # 3
+        self.waiting.count_step()
         return SchedulerOutput(step.scheduled, step.page_copies, step.admitted, step.preempted)
 
     def _schedule_decode(self, request: Request, step: "_Step") -> None:
@@ -152,7 +172,7 @@ class Scheduler:
             return
         assert request.held is not None
         while not self.cache.try_grow(request.held, request.num_tokens):
-            victim = self.running[-1]
+            victim = self._victim()
             self._preempt(victim, step)
             if victim is request:
                 return
@@ -170,53 +190,66 @@ class Scheduler:
                 start=start,
                 token_ids=request.token_ids[start:end],
                 page_ids=list(request.held.page_ids),
-                samples=end == request.num_tokens,
+                samples=request.generates and end == request.num_tokens,
             )
         )
+
+    def _victim(self) -> Request:
+        """Return the youngest running request of the tenant furthest ahead, the oldest spared."""
+        return max(
+            enumerate(self.running[1:] or self.running),
+            key=lambda each: (self._shares.served(each[1].tenant), each[0]),
+        )[1]
 
     def _preempt(self, request: Request, step: "_Step") -> None:
         self.running.remove(request)
         self._retire(request)
         request.state = RequestState.WAITING
         self.num_preemptions += 1
-        self.waiting.appendleft(request)
+        self.waiting.add(request)
         step.preempted.append(request)
 
     def _admit_waiting(self, step: "_Step") -> None:
-        passed_over: list[Request] = []
-        while self.waiting and len(self.running) < self.config.max_num_seqs and step.budget > 0:
-            request = self.waiting[0]
-            match = self.cache.match_prefix(request.token_ids)
-            if self._has_leader(request, match.num_tokens(self.cache.page_size)):
-                passed_over.append(self.waiting.popleft())
-            elif self._try_admit(request, match, step):
-                self.waiting.popleft()
-            else:
+        if not self.waiting or not self._has_room(step):
+            return
+        settled = list(self.running)
+        for request in self.waiting.in_order(self._num_uncached_tokens):
+            if not self._has_room(step):
+                break
+            scopes = self.scopes_of(request)
+            match = self.cache.match_prefix(request.token_ids, scopes)
+            if self._has_leader(request, scopes, match.num_tokens(self.cache.page_size)):
+                continue
+            if self.cache.enabled:
+                # Only from those that were here before this step: what the others have of their
+                # page is itself still to be copied.
+                match = borrow_tail(settled, request, match, scopes, self.cache.page_size)
+            if not self._try_admit(request, match, scopes, step):
                 break  # nobody overtakes a request that waits for pages
-        self.waiting.extendleft(reversed(passed_over))
+            self.waiting.remove(request)
 
-    def _has_leader(self, request: Request, num_known_tokens: int) -> bool:
+    def _has_room(self, step: "_Step") -> bool:
+        return len(self.running) < self.config.max_num_seqs and step.budget > 0
+
+    def scopes_of(self, request: Request) -> ScopePath:
+        """Return whose each token of a request is, by what is registered now."""
+        return self.scope_map.path_of(request.token_ids, request.tenant, request.user)
+
+    def _num_uncached_tokens(self, request: Request) -> int:
+        match = self.cache.match_prefix(request.token_ids, self.scopes_of(request))
+        return request.num_tokens - match.num_tokens(self.cache.page_size)
+
+    def _has_leader(self, request: Request, scopes: ScopePath, num_known_tokens: int) -> bool:
         """Tell whether a running prefill is about to compute pages that `request` could use."""
+        size = self.cache.page_size
         return any(
-            self._shared_whole_pages(leader, request) * self.cache.page_size > num_known_tokens
+            shared_whole_pages(leader, request, scopes, size) * size > num_known_tokens
             for leader in self.running
             if self.cache.enabled and leader.is_prefilling
         )
 
-    def _shared_whole_pages(self, leader: Request, request: Request) -> int:
-        """Return how many whole pages both prompts begin with, the last token left out."""
-        size = self.cache.page_size
-        limit = min(leader.num_tokens, request.num_tokens - 1) // size
-        a, b = leader.token_ids, request.token_ids
-        if a[: limit * size] == b[: limit * size]:
-            return limit
-        shared = 0
-        while a[shared * size : (shared + 1) * size] == b[shared * size : (shared + 1) * size]:
-            shared += 1
-        return shared
-
-    def _try_admit(self, request: Request, match: Match, step: "_Step") -> bool:
-        admission = self.cache.try_admit(match, request.num_tokens)
+    def _try_admit(self, request: Request, match: Match, scopes: ScopePath, step: "_Step") -> bool:
+        admission = self.cache.try_admit(match, request.num_tokens, scopes)
         if admission is None:
             return False
         request.held = admission.held
@@ -249,6 +282,10 @@ class Scheduler:
             assert request.held is not None
             request.num_computed_tokens = run.end
             self.cache.commit(request.held, request.token_ids, run.end)
+            self._shares.charge(request.tenant, len(run.token_ids) - run.samples, run.samples)
+            if request.num_uncomputed_tokens == 0 and not request.generates:
+                self.finish(request, FinishReason.LENGTH)
+                results.append(TokenResult(request, None, FinishReason.LENGTH))
             if token_id is not None:
                 request.token_ids.append(token_id)
                 reason = self.natural_end(request)
@@ -290,6 +327,7 @@ class Scheduler:
             self.waiting.remove(request)
         request.state = RequestState.FINISHED
         request.held = None
+        self._shares.leave(request.tenant)
         del self._requests[request.request_id]
 
     def abort(self, request_ids: Iterable[RequestId]) -> None:
@@ -301,7 +339,11 @@ class Scheduler:
 
     def _retire(self, request: Request) -> None:
         assert request.held is not None
-        self.cache.retire(request.held, request.token_ids, request.num_computed_tokens)
+        if request.pin_as is not None and request.num_uncomputed_tokens == 0:
+            pinned = self.cache.pin(request.pin_as, request.held, request.token_ids)
+            request.pin_shortfall = pinned
+        else:
+            self.cache.retire(request.held, request.token_ids, request.num_computed_tokens)
         request.held = None
         request.num_computed_tokens = 0
 
@@ -311,6 +353,7 @@ class Scheduler:
         assert all(request.state is RequestState.WAITING for request in self.waiting)
         assert len(self.running) + len(self.waiting) == len(self._requests)
         assert all(request.held is None for request in self.waiting)
+        self.waiting.check_invariants()
         self.cache.check_invariants([r.held for r in self.running if r.held is not None])
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from chatserve.cache.page_allocator import PageId
 from chatserve.cache.prefix_cache import HeldPages, PrefixCache
 from chatserve.cache.radix_tree import RadixTree
+from chatserve.cache.scope import PUBLIC, Span
 from chatserve.engine.api import FinishReason, GenerationRequest, RequestId, SamplingParams
 from chatserve.engine.fake import FakeRunner, NextToken
 from chatserve.engine.request import Request
@@ -30,9 +31,9 @@ def make_tree(page_size: int, *paths: str) -> RadixTree:
         next_page += count
         full = len(path) // page_size
         tokens = letters(path)
-        node = tree.insert(tree.root, tokens[: full * page_size], pages[:full]).node
+        node = tree.insert(tree.root, tokens[: full * page_size], pages[:full], Span(PUBLIC)).node
         if len(path) % page_size:
-            tree.insert(node, tokens[full * page_size :], pages[full:])
+            tree.insert(node, tokens[full * page_size :], pages[full:], Span(PUBLIC))
     return tree
 
 

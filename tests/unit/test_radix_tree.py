@@ -6,11 +6,20 @@ import pytest
 from unit.cache_helpers import letters, make_tree
 
 from chatserve.cache.page_allocator import PageId
+from chatserve.cache.radix_check import check_tree, render
+from chatserve.cache.radix_match import Match
 from chatserve.cache.radix_tree import RadixTree
+from chatserve.cache.scope import PUBLIC, SHARED_BY_ALL, Span
+
+EVERYBODY = Span(PUBLIC)
+
+
+def find(tree: RadixTree, text: str) -> Match:
+    return tree.match_prefix(letters(text), SHARED_BY_ALL)
 
 
 def matched(tree: RadixTree, text: str) -> tuple[list[PageId], PageId | None, int]:
-    match = tree.match_prefix(letters(text))
+    match = find(tree, text)
     return list(match.pages), match.partial_page, match.partial_tokens
 
 
@@ -46,21 +55,23 @@ def test_among_siblings_the_longest_common_prefix_wins() -> None:
 def test_matching_changes_nothing_not_even_the_order_of_eviction() -> None:
     tree = make_tree(2, "aabb", "ccdd")
 
-    before = tree.render()
-    tree.match_prefix(letters("aabb"))
+    before = render(tree)
+    find(tree, "aabb")
 
-    assert tree.render() == before
+    assert render(tree) == before
     assert tree.evict(1) == [1]
 
 
 def test_inserting_what_is_known_keeps_the_first_pages() -> None:
     tree = make_tree(2, "aabb")
 
-    insertion = tree.insert(tree.root, letters("aabbcc"), [PageId(7), PageId(8), PageId(9)])
+    insertion = tree.insert(
+        tree.root, letters("aabbcc"), [PageId(7), PageId(8), PageId(9)], EVERYBODY
+    )
 
     assert insertion.pages == [0, 1, 9]
     assert insertion.adopted == [9]
-    tree.check_invariants()
+    check_tree(tree)
 
 
 def test_inserting_a_branch_splits_at_the_page_boundary() -> None:
@@ -68,25 +79,25 @@ def test_inserting_a_branch_splits_at_the_page_boundary() -> None:
 
     assert tree.num_nodes == 3
     assert matched(tree, "aabbccX")[0] == [0, 1, 2]
-    tree.check_invariants()
+    check_tree(tree)
 
 
 def test_a_tail_that_a_new_page_begins_with_is_dropped() -> None:
     tree = make_tree(4, "abcdef")
 
-    node = tree.match_prefix(letters("abcd"))
-    insertion = tree.insert(tree.split_at(node), letters("efgh"), [PageId(9)])
+    node = find(tree, "abcd")
+    insertion = tree.insert(tree.split_at(node), letters("efgh"), [PageId(9)], EVERYBODY)
 
     assert insertion.dropped == [1]
     assert tree.num_nodes == 2
     assert matched(tree, "abcdefghX")[0] == [0, 9]
-    tree.check_invariants()
+    check_tree(tree)
 
 
 def test_a_tail_that_is_known_already_is_not_stored_again() -> None:
     tree = make_tree(4, "abcd")
 
-    insertion = tree.insert(tree.root, letters("ab"), [PageId(9)])
+    insertion = tree.insert(tree.root, letters("ab"), [PageId(9)], EVERYBODY)
 
     assert insertion.adopted == []
     assert insertion.pages == []
@@ -103,28 +114,30 @@ def test_split_keeps_lock_ref_on_both_halves() -> None:
     assert upper.children == [node]
     tree.dec_lock_ref(node)
     assert (upper.lock_ref, node.lock_ref) == (0, 0)
-    tree.check_invariants()
+    check_tree(tree)
 
 
 def test_locked_nodes_are_protected_and_everything_above_them() -> None:
     tree = make_tree(2, "aabb", "aacc")
-    leaf = tree.match_prefix(letters("aabb")).node
+    leaf = find(tree, "aabb").node
     tree.inc_lock_ref(leaf)
 
     assert tree.protected_pages == 2
     assert sorted(tree.evict(10)) == [3]
     tree.dec_lock_ref(leaf)
     assert sorted(tree.evict(10)) == [0, 1]
-    tree.check_invariants()
+    check_tree(tree)
 
 
 def test_a_leaf_another_request_holds_is_never_extended_under_it() -> None:
     """Extending a leaf that somebody else ends at would move the end of their path."""
     tree = make_tree(2, "aabb")
-    leaf = tree.match_prefix(letters("aabb")).node
+    leaf = find(tree, "aabb").node
     tree.inc_lock_ref(leaf)
 
-    insertion = tree.insert(tree.root, letters("aabbcc"), [PageId(5), PageId(6), PageId(7)])
+    insertion = tree.insert(
+        tree.root, letters("aabbcc"), [PageId(5), PageId(6), PageId(7)], EVERYBODY
+    )
 
     assert insertion.node is not leaf
     assert leaf.key == letters("aabb")
@@ -132,13 +145,13 @@ def test_a_leaf_another_request_holds_is_never_extended_under_it() -> None:
 
 def test_eviction_takes_the_least_recently_used_leaf_and_no_more_than_asked() -> None:
     tree = make_tree(2, "aabbcc", "ddee")
-    tree.inc_lock_ref(tree.match_prefix(letters("aabbcc")).node)
-    tree.dec_lock_ref(tree.match_prefix(letters("aabbcc")).node)
+    tree.inc_lock_ref(find(tree, "aabbcc").node)
+    tree.dec_lock_ref(find(tree, "aabbcc").node)
 
     assert tree.evict(1) == [4]
     assert tree.evict(2) == [3, 2]
     assert matched(tree, "aabbcc") == ([0, 1], None, 0)
-    tree.check_invariants()
+    check_tree(tree)
 
 
 def test_eviction_of_an_empty_tree_gives_nothing() -> None:
@@ -150,7 +163,7 @@ def test_one_node_with_many_children_compares_few_of_them() -> None:
     tree, rng, prefix = RadixTree(16), random.Random(1), list(range(10))
     for page in range(20_000):
         tail = [rng.randrange(10**9) for _ in range(6)]
-        tree.insert(tree.root, prefix + tail, [PageId(page)])
+        tree.insert(tree.root, prefix + tail, [PageId(page)], EVERYBODY)
     compared = 0
 
     class CountingToken(int):
@@ -161,7 +174,7 @@ def test_one_node_with_many_children_compares_few_of_them() -> None:
 
         __gt__ = __lt__
 
-    match = tree.match_prefix([*prefix, *map(CountingToken, [5] * 6)])
+    match = tree.match_prefix([*prefix, *map(CountingToken, [5] * 6)], SHARED_BY_ALL)
 
     assert match.partial_tokens >= 10
     assert compared < 100

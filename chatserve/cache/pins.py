@@ -1,0 +1,124 @@
+"""Prefixes that are never evicted, by name, and how many pages they may take.
+
+Owns the pins: which node each name holds a lock on. Knows neither how a prefix was computed nor
+who asked for it.
+
+Pinned pages are lost to everybody else, so there are two bounds: one for all pins together, which
+leaves room for one request of the longest context, and one for each tenant. A page counts once for
+a tenant, however many of its pins share it, and pages of the operator's preamble count for the
+operator.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from chatserve.cache.page_allocator import PageId
+from chatserve.cache.radix_match import Match
+from chatserve.cache.radix_node import RadixNode
+from chatserve.cache.radix_tree import RadixTree
+from chatserve.cache.scope import ScopePath
+
+
+class PrefixName(NamedTuple):
+    """A named prefix of a tenant; the tenant is empty for the operator's preamble."""
+
+    tenant: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PinLimits:
+    """How many pages may be pinned: by all together, and by one tenant."""
+
+    total_pages: int
+    tenant_pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """Why a prefix cannot be pinned: it needs more pages than are left under one of the limits."""
+
+    needed: int
+    left: int
+    limit: int
+    is_tenants: bool
+
+
+class Pins:
+    """Named locks on nodes of the tree.
+
+    Owns: the names and what each holds. Used from: the prefix cache.
+    """
+
+    def __init__(self, tree: RadixTree, limits: PinLimits):
+        self._tree = tree
+        self.limits = limits
+        self._nodes: dict[PrefixName, RadixNode] = {}
+        self.num_pages = 0
+
+    def __contains__(self, name: PrefixName) -> bool:
+        return name in self._nodes
+
+    @property
+    def names(self) -> list[PrefixName]:
+        return list(self._nodes)
+
+    def shortfall(
+        self, match: Match, num_tokens: int, scopes: ScopePath, tenant: str
+    ) -> Shortfall | None:
+        """Return what is missing to pin `num_tokens` tokens that begin with `match`, or None."""
+        pinned = self._pinned_nodes()
+        on_path = sum(len(n.pages) for n in self._tree.path_to(match.node) if n in pinned)
+        num_known = min(on_path, len(match.pages))
+        size = self._tree.page_size
+        ends = range((num_known + 1) * size, num_tokens + size, size)
+        owners = Counter(scopes.span_at(min(end, num_tokens) - 1).scope.tenant for end in ends)
+        left = self.limits.total_pages - self.num_pages
+        if owners.total() > left:
+            return Shortfall(owners.total(), left, self.limits.total_pages, is_tenants=False)
+        left = self.limits.tenant_pages - self.num_pages_of(tenant)
+        if tenant and owners[tenant] > left:
+            return Shortfall(owners[tenant], left, self.limits.tenant_pages, is_tenants=True)
+        return None
+
+    def hold(self, name: PrefixName, node: RadixNode) -> None:
+        """Lock the path to `node` under a name that is free."""
+        assert name not in self._nodes, f"{name} is pinned already"
+        self._tree.inc_lock_ref(node)
+        self._nodes[name] = node
+        self._recount()
+
+    def let_go(self, name: PrefixName) -> list[PageId]:
+        """Give a name up; return the pages that nobody holds any more. Idempotent."""
+        node = self._nodes.pop(name, None)
+        dropped = self._tree.dec_lock_ref(node) if node is not None else []
+        self._recount()
+        return dropped
+
+    def pages_of(self, name: PrefixName) -> list[PageId]:
+        """Return the pages of a pinned prefix, in order."""
+        path = self._tree.path_to(self._nodes[name])
+        return [page for node in reversed(path) for page in node.pages]
+
+    def num_pages_of(self, tenant: str) -> int:
+        """Return how many pages are pinned for a tenant."""
+        return sum(len(node.pages) for node in self._pinned_nodes() if node.scope.tenant == tenant)
+
+    def holds(self, node: RadixNode) -> bool:
+        """Tell whether a pin ends at or below `node`."""
+        return node in self._pinned_nodes()
+
+    def check_invariants(self) -> None:
+        """Recount what is pinned. For tests and debugging."""
+        assert self.num_pages == sum(len(node.pages) for node in self._pinned_nodes())
+        assert self.num_pages <= self.limits.total_pages, f"{self.num_pages} pages are pinned"
+        locks = Counter(step for n in self._nodes.values() for step in self._tree.path_to(n))
+        for node, count in locks.items():
+            assert node.lock_ref >= count, f"{count} pins hold a node with {node.lock_ref} locks"
+
+    def _pinned_nodes(self) -> set[RadixNode]:
+        return {step for node in self._nodes.values() for step in self._tree.path_to(node)}
+
+    def _recount(self) -> None:
+        self.num_pages = sum(len(node.pages) for node in self._pinned_nodes())

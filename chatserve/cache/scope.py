@@ -1,0 +1,96 @@
+"""Whose cached tokens a prompt may use, and whose its own become.
+
+Owns the words for it: scopes, how long their pages are kept, and the row of spans that a prompt is
+made of. Knows no tree and no pages' contents. Where the spans of a prompt end is decided by
+`scope_map.py`.
+
+A prompt runs from what everybody shares to what only its owner does, and never back:
+
+    tokens   ├── operator's preamble ──┼── the tenant's prompt ──┼── the conversation ──> ...
+    scope          public                     tenant                tenant, or one user of it
+
+A page belongs to the span of its last token: a page that holds anything of the conversation is the
+conversation's. So whoever reads a page may see every token in it.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Scope(NamedTuple):
+    """A group of requests that may see each other's pages: everybody, a tenant, or a user of one.
+
+    Part of the key under which the tree finds a page, next to the page's tokens.
+    """
+
+    tenant: str
+    user: str = ""
+
+
+PUBLIC = Scope("")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Retention:
+    """How long pages are kept that no request holds. The greater one wins where two apply.
+
+    A higher `priority` is evicted later, whatever its use. `ttl_s` is for how many seconds an
+    unused page may still be found; infinity leaves that to eviction.
+    """
+
+    priority: int = 0
+    ttl_s: float = float("inf")
+
+
+NO_RETENTION = Retention()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The tokens of a prompt up to `end` that an earlier span does not cover."""
+
+    scope: Scope
+    end: int = sys.maxsize
+    retention: Retention = NO_RETENTION
+
+
+@dataclass(frozen=True, slots=True)
+class ScopePath:
+    """The spans of one prompt, in order; the last one has no end."""
+
+    spans: tuple[Span, ...]
+
+    def __post_init__(self) -> None:
+        ends = [span.end for span in self.spans]
+        assert ends == sorted(set(ends)), f"spans end at {ends}"
+        assert ends[-1:] == [sys.maxsize], "the last span has an end"
+
+    def span_at(self, position: int) -> Span:
+        """Return the span that the token at `position` is in."""
+        return next(span for span in self.spans if position < span.end)
+
+    def scopes_from(self, position: int) -> list[Scope]:
+        """Return the scopes in which a page may be found that begins at `position`."""
+        return list(dict.fromkeys(span.scope for span in self.spans if position < span.end))
+
+    def page_runs(self, first: int, end: int, page_size: int) -> Iterator[tuple[Span, int]]:
+        """Cut whole pages `first` to `end` into runs of one span; yield each with its end."""
+        while first < end:
+            span = self.span_at((first + 1) * page_size - 1)
+            first = min(end, span.end // page_size)
+            yield span, first
+
+    def shared_end(self, other: "ScopePath") -> int:
+        """Return up to which token two prompts of the same tokens have the same scopes."""
+        end = 0
+        while end < sys.maxsize:
+            ours, theirs = self.span_at(end), other.span_at(end)
+            if ours.scope != theirs.scope:
+                break
+            end = min(ours.end, theirs.end)
+        return end
+
+
+SHARED_BY_ALL = ScopePath((Span(PUBLIC),))
