@@ -3,7 +3,8 @@
 Owns nothing. The numbers are those of the invariants in `radix_tree.py`.
 """
 
-from chatserve.cache.radix_node import Edge, RadixNode
+from chatserve.cache.children import Children, Edge
+from chatserve.cache.radix_node import RadixNode
 from chatserve.cache.radix_tree import RadixTree
 from chatserve.cache.scope import PUBLIC
 
@@ -11,6 +12,7 @@ from chatserve.cache.scope import PUBLIC
 def check_tree(tree: RadixTree) -> None:
     """Recount everything from the nodes. Exact and expensive."""
     evictable = protected = count = 0
+    tree.root.children.check_invariants()  # 3
     for node in tree.nodes():
         count += 1
         _check_node(tree, node)
@@ -31,8 +33,7 @@ def _check_node(tree: RadixTree, node: RadixNode) -> None:
     assert not node.children or len(node.key) % size == 0, render(tree)  # 1
     assert len(node.pages) == -(-len(node.key) // size), render(tree)  # 2
     assert node.edge == Edge(node.scope, tuple(node.key[:size]))
-    edges = [child.edge for child in node.children]
-    assert edges == sorted(set(edges)), render(tree)  # 3
+    node.children.check_invariants()  # 3
     assert all(child.parent is node for child in node.children)
     assert node.parent is not None
     wider = node.parent.scope
@@ -47,7 +48,7 @@ def _check_node(tree: RadixTree, node: RadixNode) -> None:
 def render(tree: RadixTree) -> str:
     """Draw the tree, one node a line: tokens, pages, scope, locks."""
     lines: list[str] = []
-    tops = [*tree.root.children, *tree.detached]
+    tops = [*_sorted(tree.root.children), *tree.detached]
     stack = [(node, 0) for node in reversed(tops)]
     while stack:
         node, depth = stack.pop()
@@ -56,5 +57,9 @@ def render(tree: RadixTree) -> str:
             f"{'  ' * depth}{node.key} pages={node.pages} {owner} lock_ref={node.lock_ref}"
             f"{' detached' if node.is_detached else ''}"
         )
-        stack += [(child, depth + 1) for child in reversed(node.children)]
+        stack += [(child, depth + 1) for child in reversed(_sorted(node.children))]
     return "\n".join(lines)
+
+
+def _sorted(children: Children) -> list[RadixNode]:
+    return sorted(children, key=lambda child: child.edge)

@@ -5,8 +5,9 @@ Owns the walk down the tree. Changes nothing, not even recency, and counts nothi
 
 from dataclasses import dataclass, replace
 
+from chatserve.cache.children import Edge, common_length
 from chatserve.cache.page_allocator import PageId
-from chatserve.cache.radix_node import Edge, RadixNode, common_length
+from chatserve.cache.radix_node import RadixNode
 from chatserve.cache.scope import ScopePath
 
 
@@ -51,7 +52,7 @@ def match_prefix(root: RadixNode, token_ids: list[int], scopes: ScopePath, page_
         page = tuple(token_ids[position : position + page_size])
         if len(page) < page_size:
             break
-        child = node.child(Edge(scopes.span_at(position + page_size - 1).scope, page))
+        child = node.children.get(Edge(scopes.span_at(position + page_size - 1).scope, page))
         if child is None:
             break
         taken = common_pages(child, token_ids, position, page_size)
@@ -63,7 +64,7 @@ def match_prefix(root: RadixNode, token_ids: list[int], scopes: ScopePath, page_
     if taken < len(node.pages):
         rest = node.key[taken * page_size : (taken + 1) * page_size]
         return _with_best(match, page, [(node.pages[taken], rest)])
-    found = [node.neighbour(Edge(scope, page)) for scope in scopes.scopes_from(position)]
+    found = [node.children.neighbour(Edge(scope, page)) for scope in scopes.scopes_from(position)]
     return _with_best(
         match, page, [(each.pages[0], each.edge.first_page) for each in found if each]
     )

@@ -1,27 +1,13 @@
-"""The node of the radix tree: one edge, its pages, and its place among its siblings.
+"""The node of the radix tree: one edge, its pages, and who holds it.
 
-Owns what a node is and how a child is found. Knows no insertion and no order of eviction.
-
-Children are sorted by edge: scope first, then the tokens of the first page. One page is found by
-bisection however many there are, and what shares the longest prefix with a page that is not there
-stands next to the place where it would be inserted.
+Owns what a node is. Knows no matching, no insertion and no order of eviction.
 """
 
-from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from chatserve.cache.children import Children, Edge
 from chatserve.cache.page_allocator import PageId
 from chatserve.cache.scope import NO_RETENTION, PUBLIC, Retention, Scope
-
-
-class Edge(NamedTuple):
-    """What tells siblings apart."""
-
-    scope: Scope
-    first_page: tuple[int, ...]
-
 
 ROOT_EDGE = Edge(PUBLIC, ())
 
@@ -40,7 +26,7 @@ class RadixNode:
     parent: "RadixNode | None"
     edge: Edge = ROOT_EDGE
     retention: Retention = NO_RETENTION
-    children: list["RadixNode"] = field(default_factory=list)
+    children: Children = field(default_factory=Children)
     lock_ref: int = 0
     last_access: int = 0
     last_use_s: float = 0.0
@@ -59,43 +45,3 @@ class RadixNode:
     def expires_s(self) -> float:
         """When the node may not be found any more, unless it is used before."""
         return self.last_use_s + self.retention.ttl_s
-
-    def child(self, edge: Edge) -> "RadixNode | None":
-        """Return the child with exactly this edge."""
-        index = bisect_left(self.children, edge, key=_edge)
-        if index < len(self.children) and self.children[index].edge == edge:
-            return self.children[index]
-        return None
-
-    def neighbour(self, edge: Edge) -> "RadixNode | None":
-        """Return the child of the edge's scope that shares most leading tokens with its page."""
-        index = bisect_left(self.children, edge, key=_edge)
-        beside = [
-            child
-            for child in self.children[max(0, index - 1) : index + 1]
-            if child.scope == edge.scope
-        ]
-        page = edge.first_page
-        return max(beside, key=lambda each: common_length(page, each.edge.first_page), default=None)
-
-    def add_child(self, child: "RadixNode") -> None:
-        """Put a child where its edge belongs."""
-        self.children.insert(bisect_left(self.children, child.edge, key=_edge), child)
-
-    def replace_child(self, old: "RadixNode", new: "RadixNode | None") -> None:
-        """Put `new`, which has the same edge, in the place of a child, or nothing."""
-        index = bisect_left(self.children, old.edge, key=_edge)
-        assert self.children[index] is old, "a node is not where its edge belongs"
-        self.children[index : index + 1] = [new] if new is not None else []
-
-
-def common_length(a: Sequence[int], b: Sequence[int]) -> int:
-    """Return how many leading tokens two runs share."""
-    for index, (left, right) in enumerate(zip(a, b, strict=False)):
-        if left != right:
-            return index
-    return min(len(a), len(b))
-
-
-def _edge(node: RadixNode) -> Edge:
-    return node.edge

@@ -45,11 +45,12 @@ one tree per scope (the public prefix would have to be found in two trees and lo
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from chatserve.cache.children import Edge
 from chatserve.cache.eviction_queue import EvictionQueue
 from chatserve.cache.expiry_queue import ExpiryQueue
 from chatserve.cache.page_allocator import PageId
 from chatserve.cache.radix_match import Match, common_pages, match_prefix
-from chatserve.cache.radix_node import Edge, RadixNode
+from chatserve.cache.radix_node import RadixNode
 from chatserve.cache.scope import ScopePath, Span
 
 
@@ -108,14 +109,14 @@ class RadixTree:
             parent=parent,
             edge=node.edge,
             retention=node.retention,
-            children=[node],
             lock_ref=node.lock_ref,
             last_access=node.last_access,
             last_use_s=node.last_use_s,
         )
-        parent.replace_child(node, upper)
+        parent.children.replace(node, upper)
         node.key, node.pages, node.parent = node.key[cut:], node.pages[num_pages:], upper
         node.edge = Edge(node.scope, tuple(node.key[: self.page_size]))
+        upper.children.add(node)
         self.num_nodes += 1
         self._expiry.offer(upper)
         return upper
@@ -147,7 +148,7 @@ class RadixTree:
         rest_pages = pages[len(survivors) :]
         edge = Edge(span.scope, tuple(rest[: self.page_size]))
         self._touch_path(node)
-        known = node.neighbour(edge) if rest else None
+        known = node.children.neighbour(edge) if rest else None
         if known and known.edge == edge:
             self._retain_longer(known, span)
             return Insertion(known, survivors + known.pages[:1], adopted=[], dropped=[])
@@ -171,7 +172,7 @@ class RadixTree:
         size, position = self.page_size, 0
         survivors: list[PageId] = []
         while page := tuple(token_ids[position : position + size]):
-            child = node.child(Edge(span.scope, page)) if len(page) == size else None
+            child = node.children.get(Edge(span.scope, page)) if len(page) == size else None
             if child is None:
                 break
             taken = common_pages(child, token_ids, position, size)
@@ -207,7 +208,7 @@ class RadixTree:
         edge = Edge(span.scope, tuple(key[: self.page_size]))
         child = RadixNode(key, pages, parent, edge, span.retention)
         child.last_access, child.last_use_s = self._clock, self._now_s
-        parent.add_child(child)
+        parent.children.add(child)
         self.num_nodes += 1
         self._count_pages(child, len(pages))
         self._expiry.offer(child)
@@ -308,7 +309,7 @@ class RadixTree:
             node.is_detached = True
             if node.lock_ref == 0 and node is not top:
                 dropped += self._remove_leaf(node)
-        parent.replace_child(top, None)
+        parent.children.remove(top)
         self.detached.add(top)
         if top.lock_ref == 0:
             dropped += self._remove_leaf(top)
@@ -331,7 +332,7 @@ class RadixTree:
         if node in self.detached:
             self.detached.remove(node)
         else:
-            parent.replace_child(node, None)
+            parent.children.remove(node)
         node.parent = None
         self.num_nodes -= 1
         self.evictable_pages -= len(node.pages)

@@ -6,8 +6,8 @@ for, and the page that a running request is writing, of which a copy can be take
 
 from collections.abc import Iterable
 
+from chatserve.cache.children import common_length
 from chatserve.cache.radix_match import Match
-from chatserve.cache.radix_node import common_length
 from chatserve.cache.scope import ScopePath
 from chatserve.engine.request import Request
 

@@ -111,7 +111,7 @@ def test_split_keeps_lock_ref_on_both_halves() -> None:
     upper = tree.split_node(node, 1)
 
     assert (upper.lock_ref, node.lock_ref) == (1, 1)
-    assert upper.children == [node]
+    assert list(upper.children) == [node]
     tree.dec_lock_ref(node)
     assert (upper.lock_ref, node.lock_ref) == (0, 0)
     check_tree(tree)
