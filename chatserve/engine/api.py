@@ -211,11 +211,49 @@ class RequestOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptPrefix:
+    """A prompt's beginning that an engine is to have ready: a tenant's prompt, or the preamble.
+
+    The tenant is empty for the operator's preamble, which everybody shares. A pinned one is
+    computed ahead, saved, and never evicted. Any other is computed ahead too and then evicted after
+    those of lower `priority`, or once it has not been used for `ttl_s` seconds.
+    """
+
+    tenant: str
+    name: str
+    token_ids: tuple[int, ...]
+    is_pinned: bool = True
+    priority: int = 0
+    ttl_s: float | None = None
+
+
+class PrefixState(StrEnum):
+    """What became of a kept prefix."""
+
+    WARMING = "warming"  # being computed
+    PINNED = "pinned"
+    CACHED = "cached"  # computed, and to be evicted like anything else
+    REFUSED = "refused"  # the reason says why; prompts that begin with it work all the same
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixReport:
+    """News of a kept prefix. `is_restored` says that it came from disk and was not computed."""
+
+    tenant: str
+    name: str
+    state: PrefixState
+    num_tokens: int
+    is_restored: bool = False
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class EngineStats:
     """A consistent snapshot, taken between two steps.
 
     Pages: `free + used + cached == num_pages`; used is held by a request, cached by the tree only,
-    shared by two or more requests.
+    shared by two or more requests, pinned for good.
     """
 
     num_steps: int = 0
@@ -224,6 +262,7 @@ class EngineStats:
     pages_used: int = 0
     pages_cached: int = 0
     pages_shared: int = 0
+    pages_pinned: int = 0
     requests_running: int = 0
     requests_waiting: int = 0
     query_tokens: int = 0

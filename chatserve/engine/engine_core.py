@@ -1,22 +1,26 @@
 """The step loop's body: schedule, forward, sample, update, text.
 
 Owns the order of a step and the text of every running request. Knows neither threads nor the store;
-`EngineThread` drives it. What executes a step is a `Runner`: the model on tensors, or integers that
-stand in for it (`fake.py`), so that everything above the tensors runs and is tested without torch.
+`EngineThread` drives it. What executes a step is a `Runner`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+import time
+from collections.abc import Callable, Iterable, Sequence
 
 from chatserve.engine.api import (
     EngineStats,
     FinishReason,
     GenerationRequest,
+    KeptPrefix,
+    PrefixReport,
     RequestId,
     RequestOutput,
 )
+from chatserve.engine.prefix_keeper import PrefixKeeper
 from chatserve.engine.request import Request
 from chatserve.engine.request_text import RequestText
+from chatserve.engine.runner import Runner
+from chatserve.engine.saved_prefixes import SavedPrefixes
 from chatserve.engine.scheduler import Scheduler, SchedulerOutput, TokenResult
 from chatserve.errors import ClientError
 from chatserve.text.tokenizer import Tokenizer
@@ -25,26 +29,32 @@ _MAX_EMPTY_STEPS = 3
 """So many steps without work in a row, while requests wait, are a fault and not bad luck."""
 
 
-class Runner(Protocol):
-    """Whatever can compute a step."""
-
-    def execute(self, output: SchedulerOutput) -> Mapping[RequestId, int | None]:
-        """Run copies and forward pass; return a token for each run that samples.
-
-        None in place of a token says that its logits were not finite.
-        """
-
-
 class EngineCore:
     """One engine without a thread of its own.
 
-    Owns: scheduler, runner, and the text state of each request. Used from: the engine thread.
+    Owns: scheduler, runner, kept prefixes, and the text state of each request.
+    Used from: the engine thread.
+
+    Args:
+        saved: Where pinned prefixes survive a restart, if anywhere.
+        clock: The time in seconds that expiry goes by.
     """
 
-    def __init__(self, scheduler: Scheduler, runner: Runner, tokenizer: Tokenizer):
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        runner: Runner,
+        tokenizer: Tokenizer,
+        *,
+        saved: SavedPrefixes | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self._scheduler = scheduler
         self._runner = runner
         self._tokenizer = tokenizer
+        self._keeper = PrefixKeeper(scheduler, saved)
+        self._reports: list[PrefixReport] = []
+        self._clock = clock
         self._texts: dict[RequestId, RequestText] = {}
         self._scheduled: SchedulerOutput | None = None
         self._num_steps = 0
@@ -62,6 +72,7 @@ class EngineCore:
         There is nothing to compute for a request that can never run, or that the tokens it resumes
         from had ended already.
         """
+        assert generation.tenant, f"{generation.request_id} belongs to nobody"
         request = Request.create(generation, resumed_token_ids)
         text = RequestText(self._tokenizer, request.sampling)
         for token_id in resumed_token_ids:
@@ -87,13 +98,42 @@ class EngineCore:
         for request_id in request_ids:
             self._texts.pop(request_id, None)
 
+    def keep_exactly(self, prefixes: Sequence[KeptPrefix]) -> None:
+        """Have these prefixes ready, and no other; what becomes of them is in `take_reports`."""
+        self._reports += self._keeper.keep_exactly(prefixes)
+
+    def take_reports(self) -> list[PrefixReport]:
+        """Return the news of kept prefixes since the last call."""
+        reports, self._reports = self._reports, []
+        return reports
+
+    def revoke(self, tenant: str) -> list[RequestOutput]:
+        """Forget a tenant: its prefixes, its cached pages and what is saved of it.
+
+        Returns the last output of each of its requests, which end here.
+        """
+        revoked = self._scheduler.requests_of(tenant)
+        self.abort(request.request_id for request in revoked)
+        self._keeper.forget_tenant(tenant)
+        return [
+            RequestOutput(
+                request.request_id,
+                finish_reason=FinishReason.ERROR,
+                error_message=f"the access of tenant {tenant!r} was revoked",
+            )
+            for request in revoked
+            if request.generates
+        ]
+
     def begin_step(self) -> list[RequestOutput]:
         """Decide the next step; return the requests that it admits, before they are computed."""
         assert self._scheduled is None, "the step before has not been finished"
+        self._scheduler.cache.expire(self._clock())
         self._scheduled = self._scheduler.schedule()
         return [
             RequestOutput(request.request_id, admitted_cached_tokens=request.num_cached_tokens)
             for request in self._scheduled.admitted
+            if request.request_id in self._texts
         ]
 
     def finish_step(self) -> list[RequestOutput]:
@@ -107,11 +147,21 @@ class EngineCore:
         assert self._num_empty_steps < _MAX_EMPTY_STEPS or not self.has_work, (
             f"{self._num_empty_steps} steps computed nothing although requests wait"
         )
-        return [self._to_output(result) for result in results]
+        return [made for result in results if (made := self._to_output(result)) is not None]
 
-    def _to_output(self, result: TokenResult) -> RequestOutput:
-        """Turn a sampled token into text; a stop string found in it ends the request here."""
+    def _to_output(self, result: TokenResult) -> RequestOutput | None:
+        """Turn a sampled token into text; a stop string found in it ends the request here.
+
+        A warm-up has no output: its end is news of a kept prefix.
+        """
         request = result.request
+        report = self._keeper.finish(request) if not request.generates else None
+        if report is not None:
+            self._reports.append(report)
+            return None
+        if result.token_id is None and result.finish_reason is FinishReason.LENGTH:
+            self._texts.pop(request.request_id)
+            return RequestOutput(request.request_id, finish_reason=FinishReason.LENGTH)
         if result.token_id is None:
             self._texts.pop(request.request_id)
             return RequestOutput(
@@ -137,6 +187,7 @@ class EngineCore:
             pages_used=allocator.num_used,
             pages_cached=allocator.num_cached,
             pages_shared=allocator.num_shared,
+            pages_pinned=scheduler.cache.pins.num_pages,
             requests_running=len(scheduler.running),
             requests_waiting=len(scheduler.waiting),
             query_tokens=scheduler.num_query_tokens,

@@ -10,14 +10,22 @@ import threading
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
-from chatserve.engine.api import EngineStats, GenerationRequest, RequestId, RequestOutput
+from chatserve.engine.api import (
+    EngineStats,
+    GenerationRequest,
+    KeptPrefix,
+    PrefixReport,
+    RequestId,
+    RequestOutput,
+)
 from chatserve.engine.engine_core import EngineCore
 
 log = logging.getLogger(__name__)
 
 OnOutputs = Callable[[Sequence[RequestOutput]], None]
 OnDeath = Callable[[BaseException], None]
-Command = Callable[[], RequestOutput | None]
+OnReports = Callable[[Sequence[PrefixReport]], None]
+Command = Callable[[], Sequence[RequestOutput] | None]
 
 
 class EngineThread:
@@ -32,27 +40,37 @@ class EngineThread:
         self._stats = core.stats()
         self._thread: threading.Thread | None = None
 
-    def start(self, on_outputs: OnOutputs, on_death: OnDeath) -> None:
-        """Start the step loop.
+    def start(self, on_outputs: OnOutputs, on_death: OnDeath, on_reports: OnReports) -> None:
+        """Start the step loop. All three are called from the engine thread.
 
         Args:
-            on_outputs: Called from the engine thread, up to twice in a step: with the requests it
-                admits before they are computed, and with the tokens it produced.
-            on_death: Called from the engine thread, at most once, if the loop ends by an error.
+            on_outputs: Called up to twice in a step: with the requests it admits before they are
+                computed, and with the tokens it produced.
+            on_death: Called at most once, if the loop ends by an error.
+            on_reports: Called with news of kept prefixes.
         """
         assert self._thread is None, "an engine starts once"
+        self._on_outputs, self._on_reports = on_outputs, on_reports
         self._thread = threading.Thread(
-            target=self._run, args=(on_outputs, on_death), name="engine", daemon=True
+            target=self._run, args=(on_death,), name="engine", daemon=True
         )
         self._thread.start()
 
     def add(self, request: GenerationRequest, resumed_token_ids: Sequence[int] = ()) -> None:
         """Queue a request; its reader already has `resumed_token_ids` from an earlier worker."""
-        self._inbox.put(lambda: self._core.add(request, resumed_token_ids))
+        self._inbox.put(lambda: _as_list(self._core.add(request, resumed_token_ids)))
 
     def abort(self, request_ids: Sequence[RequestId]) -> None:
         """End requests at the next step boundary without an output; unknown ids are ignored."""
         self._inbox.put(lambda: self._core.abort(request_ids))
+
+    def keep_exactly(self, prefixes: Sequence[KeptPrefix]) -> None:
+        """Have these prefixes ready from now on, and no other."""
+        self._inbox.put(lambda: self._core.keep_exactly(prefixes))
+
+    def revoke(self, tenant: str) -> None:
+        """End a tenant's requests with an error and forget whatever is cached or saved of it."""
+        self._inbox.put(lambda: self._core.revoke(tenant))
 
     def stats(self) -> EngineStats:
         """Return the snapshot taken after the last step or command."""
@@ -64,29 +82,36 @@ class EngineThread:
             self._inbox.put(None)
             self._thread.join()
 
-    def _run(self, on_outputs: OnOutputs, on_death: OnDeath) -> None:
+    def _run(self, on_death: OnDeath) -> None:
         try:
-            while self._obey(on_outputs):
+            while self._obey():
                 if self._core.has_work:
-                    self._tell(on_outputs, self._core.begin_step())
+                    self._tell(self._core.begin_step())
                     outputs = self._core.finish_step()
                     self._stats = self._core.stats()
-                    self._tell(on_outputs, outputs)
+                    self._tell(outputs)
         except Exception as error:
             log.critical("the engine thread died", exc_info=True)
             on_death(error)
 
-    def _tell(self, on_outputs: OnOutputs, outputs: Sequence[RequestOutput]) -> None:
+    def _tell(self, outputs: Sequence[RequestOutput]) -> None:
         if outputs:
-            on_outputs(outputs)
+            self._on_outputs(outputs)
+        reports = self._core.take_reports()
+        if reports:
+            self._on_reports(reports)
 
-    def _obey(self, on_outputs: OnOutputs) -> bool:
+    def _obey(self) -> bool:
         """Execute what is in the inbox, waiting for it if the engine is idle; False means stop."""
         while not self._core.has_work or not self._inbox.empty():
             command = self._inbox.get()
             if command is None:
                 return False
-            output = command()
+            outputs = command()
             self._stats = self._core.stats()
-            self._tell(on_outputs, [output] if output is not None else [])
+            self._tell(outputs or [])
         return True
+
+
+def _as_list(output: RequestOutput | None) -> list[RequestOutput]:
+    return [output] if output is not None else []

@@ -6,12 +6,15 @@ copied or freed wrongly changes the answer. Scheduler, cache and worker run on i
 """
 
 import time
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 
+from chatserve.cache.page_allocator import PageId
 from chatserve.cache.prefix_cache import PrefixCache
 from chatserve.engine.api import RequestId
 from chatserve.engine.engine_core import EngineCore
 from chatserve.engine.engine_thread import EngineThread
+from chatserve.engine.page_contents import PageContents, PoolLayout
 from chatserve.engine.scheduler import (
     ScheduledRequest,
     Scheduler,
@@ -50,6 +53,30 @@ class FakeRunner:
             for run in output.scheduled
             if run.samples
         }
+
+    def pool_layout(self, weights: str) -> PoolLayout:
+        return PoolLayout(
+            weights=weights,
+            dtype="int64",
+            element_bytes=8,
+            num_layers=1,
+            page_size=self._page_size,
+            num_kv_heads=1,
+            head_dim=1,
+        )
+
+    def read_pages(self, page_ids: Sequence[PageId]) -> PageContents:
+        """Return token ids plus one, as keys and as values; 0 is a slot that nobody wrote."""
+        slots = [token_id for page_id in page_ids for token_id in self._pages[page_id]]
+        raw = array("q", [0 if token_id is None else token_id + 1 for token_id in slots])
+        return PageContents(k=memoryview(bytearray(raw)), v=memoryview(bytearray(raw)))
+
+    def write_pages(self, page_ids: Sequence[PageId], contents: PageContents) -> None:
+        assert contents.k == contents.v, "keys and values are the same token ids here"
+        slots = [number - 1 if number else None for number in contents.k.cast("q")]
+        pages = [slots[i : i + self._page_size] for i in range(0, len(slots), self._page_size)]
+        for page_id, page in zip(page_ids, pages, strict=True):
+            self._pages[page_id] = page
 
     def _write(self, run: ScheduledRequest) -> None:
         for position, token_id in enumerate(run.token_ids, run.start):

@@ -2,13 +2,18 @@
 
 Owns the decoder and the KV pool's tensors. Knows the scheduler's output and nothing of how it came
 about: copies first, then one forward pass over every token of the step, then one token per run that
-reached its end.
+reached its end. Between two steps it hands out pages as bytes and takes them back.
 """
 
-import torch
+from collections.abc import Sequence
 
+import torch
+from torch import Tensor
+
+from chatserve.cache.page_allocator import PageId
 from chatserve.engine.api import RequestId
 from chatserve.engine.forward_batch import ForwardBatch
+from chatserve.engine.page_contents import PageContents, PoolLayout
 from chatserve.engine.sampler import SamplingRow, sample
 from chatserve.engine.scheduler import ScheduledRequest, SchedulerOutput
 from chatserve.kernels.ops import KVPages, Ops
@@ -53,6 +58,32 @@ class ModelRunner:
         pairs = zip(batch.sampling_runs, token_ids, strict=True)
         return {run.request.request_id: token_id for run, token_id in pairs}
 
+    def pool_layout(self, weights: str) -> PoolLayout:
+        """Describe the pool; `weights` is the fingerprint of the decoder's."""
+        k = self._pages.k
+        return PoolLayout(
+            weights=weights,
+            dtype=str(k.dtype).removeprefix("torch."),
+            element_bytes=k.element_size(),
+            num_layers=k.shape[0],
+            page_size=k.shape[2],
+            num_kv_heads=k.shape[3],
+            head_dim=k.shape[4],
+        )
+
+    def read_pages(self, page_ids: Sequence[PageId]) -> PageContents:
+        """Return a copy of pages, in the order given. Call it between two steps."""
+        return PageContents(*(_page_bytes(pool, page_ids) for pool in self._pools))
+
+    def write_pages(self, page_ids: Sequence[PageId], contents: PageContents) -> None:
+        """Put what `read_pages` returned into other pages. Call it between two steps."""
+        for pool, raw in zip(self._pools, (contents.k, contents.v), strict=True):
+            _write_page_bytes(pool, page_ids, raw)
+
+    @property
+    def _pools(self) -> tuple[Tensor, Tensor]:
+        return self._pages.k, self._pages.v
+
     def _copy_pages(self, output: SchedulerOutput) -> None:
         if output.page_copies:
             copies = output.page_copies
@@ -66,3 +97,16 @@ class ModelRunner:
         if request.num_output_tokens < params.min_tokens:
             banned = (*self._eos_token_ids, *params.stop_token_ids)
         return SamplingRow(params, request.num_output_tokens, banned)
+
+
+def _page_bytes(pool: Tensor, page_ids: Sequence[PageId]) -> memoryview:
+    index = torch.tensor(page_ids, device=pool.device)
+    pages = pool.index_select(1, index).cpu()  # [num_layers, num_pages, page_size, heads, dim]
+    return pages.view(torch.uint8).flatten().numpy().data
+
+
+def _write_page_bytes(pool: Tensor, page_ids: Sequence[PageId], raw: memoryview) -> None:
+    index = torch.tensor(page_ids, device=pool.device)
+    pages = torch.frombuffer(raw, dtype=pool.dtype)
+    shape = (pool.shape[0], len(page_ids), *pool.shape[2:])
+    pool.index_copy_(1, index, pages.view(shape).to(pool.device))

@@ -337,6 +337,10 @@ class Scheduler:
             if request is not None:
                 self.finish(request, FinishReason.ABORT)
 
+    def requests_of(self, tenant: str) -> list[Request]:
+        """Return a tenant's requests that have not ended, warm-ups too."""
+        return [request for request in self._requests.values() if request.tenant == tenant]
+
     def _retire(self, request: Request) -> None:
         assert request.held is not None
         if request.pin_as is not None and request.num_uncomputed_tokens == 0:
