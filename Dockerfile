@@ -8,12 +8,20 @@ RUN npm ci
 COPY web ./
 RUN npm run build
 
+# The kernels are built with a compiler, which the service itself does not need.
+FROM python:3.11 AS kernels
+WORKDIR /app
+COPY kernels/cpu kernels/cpu
+RUN python kernels/cpu/build.py
+
 FROM python:3.11-slim
 WORKDIR /app
 COPY requirements.lock ./
 RUN pip install --no-cache-dir -r requirements.lock
 COPY LICENSE README.md pyproject.toml ./
+COPY scripts/hatch_build.py scripts/hatch_build.py
 COPY kernels kernels
+COPY --from=kernels /app/kernels/cpu/lib kernels/cpu/lib
 COPY chatserve chatserve
 COPY --from=page /app/chatserve/gateway/static chatserve/gateway/static
 RUN pip install --no-cache-dir --no-deps --no-build-isolation --editable . \

@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PAGE := chatserve/gateway/static/index.html
+KERNELS := kernels/cpu/build.py $(wildcard kernels/cpu/src/*)
 WEB_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 
 .DEFAULT_GOAL := help
@@ -50,7 +51,7 @@ lock: ## Resolve the newest versions that pyproject.toml and the .in files allow
 		requirements.lock
 
 clean: ## Remove what the other targets made, but no model and no conversation
-	rm -rf $(VENV) build dist web/node_modules chatserve/gateway/static
+	rm -rf $(VENV) build dist web/node_modules chatserve/gateway/static kernels/cpu/lib
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV)/.created:
@@ -68,7 +69,9 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.packages
 	$(PIP) -r requirements-dev.lock
 	@touch $@
 
-$(VENV)/.project: pyproject.toml $(VENV)/.packages
+# Also compiles the CPU kernels, or says that there is no compiler.
+$(VENV)/.project: pyproject.toml $(KERNELS) $(VENV)/.packages
+	@$(BIN)/python kernels/cpu/build.py >/dev/null
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -104,6 +104,12 @@ class EngineConfig:
         kinds.choice("auto", "float32", "bfloat16", "float16", metavar="DTYPE"),
         default="auto",
     )
+    cpu_level: str = setting(
+        "--cpu-level",
+        "instructions that the CPU kernels use: auto, avx512, avx2, plain; or torch, without them",
+        kinds.choice("auto", "avx512", "avx2", "plain", "torch", metavar="LEVEL"),
+        default="auto",
+    )
     page_size: int = setting(
         "--page-size", "tokens per KV page, a power of two", kinds.power_of_two(256), default=16
     )

@@ -4,22 +4,56 @@
 without a GPU never imports it. The contract is `ops.py`; the memory layout is in `README.md`.
 """
 
+import logging
+
 import torch
 
-from chatserve.kernels.ops import AttentionBatch, KVPages, Ops
+from chatserve.errors import ConfigError
+from chatserve.kernels.cpu import CpuOps, usable_levels
+from chatserve.kernels.ops import AttentionBatch, KVPages, Ops, PackedLinear
 from chatserve.kernels.torch_ops import TorchOps
 
-__all__ = ["AttentionBatch", "KVPages", "Ops", "get_ops"]
+__all__ = ["AttentionBatch", "KVPages", "Ops", "PackedLinear", "get_ops"]
+
+logger = logging.getLogger(__name__)
 
 
-def get_ops(device: str) -> Ops:
+def get_ops(device: str, cpu_level: str = "auto") -> Ops:
     """Return the backend for a torch device string such as `cpu` or `cuda:0`.
+
+    On a CPU it computes with as many threads as torch has now.
+
+    Args:
+        device: Where to compute.
+        cpu_level: The feature level of the CPU kernels, `auto` for the best that there is, or
+            `torch` for the reference.
 
     Raises:
         ImportError: The device is a GPU and Triton is not installed.
+        ConfigError: This level was not built, or the processor does not have it.
     """
     if torch.device(device).type != "cuda":
-        return TorchOps()
+        return _cpu_ops(cpu_level)
     from chatserve.kernels.triton import TritonOps
 
     return TritonOps()
+
+
+def _cpu_ops(level: str) -> Ops:
+    if level == "torch":
+        return TorchOps()
+    usable = usable_levels()
+    if level != "auto" and level not in usable:
+        raise ConfigError(
+            f"--cpu-level {level}: this machine has {', '.join([*usable, 'torch'])}; levels are "
+            "built by `make install`"
+        )
+    if not usable:
+        logger.warning(
+            "the CPU kernels are not built, so that plain torch computes, several times slower: "
+            "install a C++ compiler, then run `make install`"
+        )
+        return TorchOps()
+    ops = CpuOps(usable[0] if level == "auto" else level)
+    logger.info("CPU kernels for %s, on %d threads", ops.level, torch.get_num_threads())
+    return ops

@@ -3,12 +3,14 @@
 Owns the vocabulary (page, slot, page table, slot mapping) and the shapes of every op; `README.md`
 beside this file draws the layout. Knows no model, no request and no schedule. A backend is an
 object with these methods: `torch_ops.TorchOps` is the readable reference that runs anywhere,
-`triton.TritonOps` replaces what matters on a GPU. Tests hold every backend to the reference.
+`cpu.CpuOps` is C++, `triton.TritonOps` replaces what matters on a GPU. Tests hold every backend to
+the reference.
 """
 
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 
@@ -39,8 +41,24 @@ class AttentionBatch:
     max_seqlen_q: int
 
 
+class PackedLinear(Protocol):
+    """A linear layer in the form in which a backend multiplies by it."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return x @ weight.T + bias, [num_tokens, out_features]; x: [num_tokens, in_features]."""
+
+
 class Ops(Protocol):
-    """One implementation of everything the decoder computes besides matrix products."""
+    """One implementation of everything the decoder computes."""
+
+    def pack_linear(
+        self, weight: Tensor, bias: Tensor | None, out_dtype: torch.dtype
+    ) -> PackedLinear:
+        """Take in a layer: weight [out_features, in_features], bias [out_features].
+
+        The result may hold the tensors themselves or copies in another layout. Its inputs are of
+        the weight's dtype, its outputs of `out_dtype`.
+        """
 
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
         """Return x / rms(x) * weight over the last dimension; x is [num_tokens, hidden]."""
@@ -50,22 +68,22 @@ class Ops(Protocol):
     ) -> tuple[Tensor, Tensor]:
         """Return (rms_norm(x + residual), x + residual), both [num_tokens, hidden]."""
 
-    def rotary_embedding(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        """Rotate x [num_tokens, num_heads, head_dim] by halves (the Hugging Face layout).
+    def rotary_kv_write(
+        self,
+        qkv: Tensor,  # [num_tokens, num_heads + 2 * num_kv_heads, head_dim]
+        cos: Tensor,  # [num_tokens, head_dim // 2], float32, gathered for the tokens' positions
+        sin: Tensor,  # [num_tokens, head_dim // 2], float32
+        k_pages: Tensor,  # [num_pages, page_size, num_kv_heads, head_dim]
+        v_pages: Tensor,  # [num_pages, page_size, num_kv_heads, head_dim]
+        slot_mapping: Tensor,  # [num_tokens], int64
+    ) -> Tensor:  # [num_tokens, num_heads, head_dim]
+        """Return the rotated queries; write the rotated keys and the values into their slots.
 
-        `cos` and `sin` are [num_tokens, head_dim // 2], gathered for the tokens' positions.
+        Heads are rotated by halves (the Hugging Face layout).
         """
 
     def silu_and_mul(self, gate_up: Tensor) -> Tensor:
         """Return silu(gate) * up for gate_up [num_tokens, 2 * intermediate], gate first."""
-
-    def kv_write(
-        self, k: Tensor, v: Tensor, k_pages: Tensor, v_pages: Tensor, slot_mapping: Tensor
-    ) -> None:
-        """Write k, v [num_tokens, num_kv_heads, head_dim] of one layer into their slots.
-
-        `k_pages`, `v_pages` are one layer's [num_pages, page_size, num_kv_heads, head_dim].
-        """
 
     def page_copy(self, kv: KVPages, sources: Tensor, destinations: Tensor) -> None:
         """Copy whole pages in every layer; both index tensors are [num_copies], int64.

@@ -10,10 +10,10 @@ whatever they hold (NaN included) cannot reach a result; a mask alone would not 
 """
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from chatserve.kernels.ops import KVPages
+from chatserve.kernels.ops import KVPages, PackedLinear
 
 _MAX_PADDED_TOKENS = 1 << 14
 
@@ -25,6 +25,11 @@ class TorchOps:
     Used from: the engine thread.
     """
 
+    def pack_linear(
+        self, weight: Tensor, bias: Tensor | None, out_dtype: torch.dtype
+    ) -> PackedLinear:
+        return TorchLinear(weight, bias, out_dtype)
+
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
         return functional.rms_norm(x, (x.shape[-1],), weight, eps)
 
@@ -34,22 +39,27 @@ class TorchOps:
         residual = x + residual
         return self.rms_norm(residual, weight, eps), residual
 
-    def rotary_embedding(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        first, second = x.chunk(2, dim=-1)  # each [num_tokens, num_heads, head_dim // 2]
-        cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
-        rotated = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
-        return rotated.to(x.dtype)
+    def rotary_kv_write(
+        self,
+        qkv: Tensor,
+        cos: Tensor,
+        sin: Tensor,
+        k_pages: Tensor,
+        v_pages: Tensor,
+        slot_mapping: Tensor,
+    ) -> Tensor:
+        num_kv_heads = k_pages.shape[2]
+        qk, v = qkv[:, :-num_kv_heads], qkv[:, -num_kv_heads:]
+        qk = _rotate(qk, cos, sin)
+        q, k = qk[:, :-num_kv_heads], qk[:, -num_kv_heads:]
+        # view, never reshape: a silent copy of the pool would swallow the write
+        k_pages.view(-1, *k_pages.shape[2:]).index_copy_(0, slot_mapping, k)
+        v_pages.view(-1, *v_pages.shape[2:]).index_copy_(0, slot_mapping, v)
+        return q.contiguous()
 
     def silu_and_mul(self, gate_up: Tensor) -> Tensor:
         gate, up = gate_up.chunk(2, dim=-1)
         return functional.silu(gate) * up
-
-    def kv_write(
-        self, k: Tensor, v: Tensor, k_pages: Tensor, v_pages: Tensor, slot_mapping: Tensor
-    ) -> None:
-        # view, never reshape: a silent copy of the pool would swallow the write
-        k_pages.view(-1, *k_pages.shape[2:]).index_copy_(0, slot_mapping, k)
-        v_pages.view(-1, *v_pages.shape[2:]).index_copy_(0, slot_mapping, v)
 
     def page_copy(self, kv: KVPages, sources: Tensor, destinations: Tensor) -> None:
         for pages in (kv.k, kv.v):
@@ -109,6 +119,34 @@ class TorchOps:
             )
             out[rows] = attended[0].transpose(0, 1)
         return out
+
+
+class TorchLinear(nn.Module):
+    """A linear layer as torch computes it, over the weight as it was loaded.
+
+    Owns: weight and bias, so that they belong to the state of the module it is part of.
+    Used from: the engine thread.
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, out_dtype: torch.dtype):
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.register_buffer("bias", bias)
+        self.out_dtype = out_dtype
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.linear(x, self.weight, self.bias).to(self.out_dtype)
+
+
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn each pair (x[i], x[i + head_dim // 2]) of a head by its angle."""
+    first, second = x.chunk(2, dim=-1)  # each [num_tokens, num_heads, head_dim // 2]
+    cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+    rotated = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+    return rotated.to(x.dtype)
 
 
 def _rows_of_similar_length(seq_lens: list[int]) -> list[list[int]]:

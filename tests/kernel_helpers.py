@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 
+import pytest
 import torch
 from torch import Tensor
 
+from chatserve.kernels.cpu import CpuOps, usable_levels
+from chatserve.kernels.cpu.build import LEVELS
 from chatserve.kernels.ops import Ops
 from chatserve.kernels.torch_ops import TorchOps
 
@@ -19,7 +23,18 @@ def _triton_ops() -> Ops:
     return TritonOps()
 
 
-BACKENDS: dict[str, Callable[[], Ops]] = {"torch": TorchOps, "triton": _triton_ops}
+def cpu_ops(level: str) -> CpuOps:
+    """Return the CPU kernels of one level; a test is skipped where they cannot run."""
+    if level not in usable_levels():
+        pytest.skip(f"no CPU kernels for {level}: not built (make install), or not this processor")
+    return CpuOps(level)
+
+
+BACKENDS: dict[str, Callable[[], Ops]] = {
+    "torch": TorchOps,
+    "triton": _triton_ops,
+    **{f"cpu-{level}": partial(cpu_ops, level) for level in LEVELS},
+}
 
 
 @dataclass(frozen=True, slots=True)

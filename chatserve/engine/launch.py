@@ -82,7 +82,7 @@ def build_engine(config: EngineConfig) -> BuiltEngine:
     if config.num_threads is not None:
         torch.set_num_threads(config.num_threads)
     dtype = resolve_dtype(config.dtype, config.device)
-    ops = get_ops(config.device)
+    ops = get_ops(config.device, config.cpu_level)
     model = load_model(
         resolve_model(config.model, config.data_dir),
         dtype=dtype,

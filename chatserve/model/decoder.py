@@ -10,7 +10,6 @@ each addition is fused with the norm that follows it.
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from chatserve.kernels.ops import AttentionBatch, KVPages, Ops
 from chatserve.model.config import ModelConfig
@@ -61,11 +60,25 @@ class Decoder(nn.Module):
         self.embed_tokens = Embedding(config.vocab_size, config.hidden_size)
         self.layers = nn.ModuleList(DecoderLayer(config, ops) for _ in range(config.num_layers))
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps, ops)
-        if not config.tie_word_embeddings:
-            self.lm_head = Linear(config.hidden_size, config.vocab_size)
+        self.lm_head = Linear(config.hidden_size, config.vocab_size, ops)
+        if config.tie_word_embeddings:
+            self.lm_head.weight = None  # not loaded; it is the embedding's
         cos, sin = _rotary_tables(config)
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)
+
+    def pack_weights(self) -> None:
+        """Hand the weight of every matrix product to the ops, one after another; once, when loaded.
+
+        The output head gives float32: its products are the logits, and nothing is rounded twice.
+        """
+        if self.config.tie_word_embeddings:
+            self.lm_head.weight = self.embed_tokens.weight
+        self.lm_head.pack(torch.float32)
+        for layer in self.layers:
+            for module in layer.modules():
+                if isinstance(module, Linear):
+                    module.pack()
 
     def forward(
         self,
@@ -85,8 +98,8 @@ class Decoder(nn.Module):
 
     def compute_logits(self, hidden: Tensor) -> Tensor:
         """Return float32 logits [n, vocab_size] for hidden states [n, hidden_size]."""
-        head = self.embed_tokens if self.config.tie_word_embeddings else self.lm_head
-        return functional.linear(hidden, head.weight).float()
+        logits: Tensor = self.lm_head(hidden)
+        return logits
 
 
 def _rotary_tables(config: ModelConfig) -> tuple[Tensor, Tensor]:

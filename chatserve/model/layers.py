@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from chatserve.kernels.ops import AttentionBatch, Ops
+from chatserve.kernels.ops import AttentionBatch, Ops, PackedLinear
 from chatserve.model.config import ModelConfig
 
 
@@ -25,22 +25,32 @@ class StepInputs:
 
 
 class Linear(nn.Module):
-    """A matrix product with optional bias.
+    """A matrix product with optional bias; first a place for weights, then a packed layer.
 
     Its weights are loaded, never drawn: torch's own module initialises them, which for a model
     built on the meta device costs over a second for nothing.
 
-    Owns: weight and bias.
-    Used from: the engine thread.
+    Owns: weight and bias until `pack`, the packed layer from then on.
+    Used from: whoever loads the model, then the engine thread.
     """
 
-    def __init__(self, in_features: int, out_features: int, *, bias: bool = False):
+    packed: PackedLinear
+
+    def __init__(self, in_features: int, out_features: int, ops: Ops, *, bias: bool = False):
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(out_features, in_features))
-        self.bias = nn.Parameter(torch.empty(out_features)) if bias else None
+        self.weight: Tensor | None = nn.Parameter(torch.empty(out_features, in_features))
+        self.bias: Tensor | None = nn.Parameter(torch.empty(out_features)) if bias else None
+        self.ops = ops
+
+    def pack(self, out_dtype: torch.dtype | None = None) -> None:
+        """Hand the loaded weight to the ops and let go of it; outputs are of its dtype or this."""
+        assert self.weight is not None, "a layer is packed once"
+        weight, bias = self.weight.detach(), None if self.bias is None else self.bias.detach()
+        self.packed = self.ops.pack_linear(weight, bias, out_dtype or weight.dtype)
+        self.weight = self.bias = None
 
     def forward(self, x: Tensor) -> Tensor:
-        return functional.linear(x, self.weight, self.bias)
+        return self.packed(x)
 
 
 class Embedding(nn.Module):
@@ -87,29 +97,25 @@ class Attention(nn.Module):
 
     def __init__(self, config: ModelConfig, ops: Ops):
         super().__init__()
-        self.num_heads = config.num_heads
-        self.num_kv_heads = config.num_kv_heads
         self.head_dim = config.head_dim
         self.scale = config.head_dim**-0.5
         self.ops = ops
         num_qkv_heads = config.num_heads + 2 * config.num_kv_heads
         self.qkv_proj = Linear(
-            config.hidden_size, num_qkv_heads * config.head_dim, bias=config.qkv_bias
+            config.hidden_size, num_qkv_heads * config.head_dim, ops, bias=config.qkv_bias
         )
         self.o_proj = Linear(
-            config.num_heads * config.head_dim, config.hidden_size, bias=config.o_bias
+            config.num_heads * config.head_dim, config.hidden_size, ops, bias=config.o_bias
         )
 
     def forward(self, hidden: Tensor, step: StepInputs, k_pages: Tensor, v_pages: Tensor) -> Tensor:
         # [num_tokens, num_heads + 2 * num_kv_heads, head_dim]
         qkv = self.qkv_proj(hidden).view(hidden.shape[0], -1, self.head_dim)
-        num_rotated = self.num_heads + self.num_kv_heads
-        qk, v = qkv[:, :num_rotated], qkv[:, num_rotated:]
-        qk = self.ops.rotary_embedding(qk, step.cos, step.sin)
-        q, k = qk[:, : self.num_heads], qk[:, self.num_heads :]
         # Writing comes first: a token sees its own KV and that of the chunk it belongs to.
-        self.ops.kv_write(k, v, k_pages, v_pages, step.attention.slot_mapping)
-        attended = self._attend(q.contiguous(), k_pages, v_pages, step.attention)
+        q = self.ops.rotary_kv_write(
+            qkv, step.cos, step.sin, k_pages, v_pages, step.attention.slot_mapping
+        )
+        attended = self._attend(q, k_pages, v_pages, step.attention)
         output: Tensor = self.o_proj(attended.flatten(1))  # [num_tokens, hidden_size]
         return output
 
@@ -154,8 +160,8 @@ class MLP(nn.Module):
     def __init__(self, config: ModelConfig, ops: Ops):
         super().__init__()
         self.ops = ops
-        self.gate_up_proj = Linear(config.hidden_size, 2 * config.intermediate_size)
-        self.down_proj = Linear(config.intermediate_size, config.hidden_size)
+        self.gate_up_proj = Linear(config.hidden_size, 2 * config.intermediate_size, ops)
+        self.down_proj = Linear(config.intermediate_size, config.hidden_size, ops)
 
     def forward(self, hidden: Tensor) -> Tensor:
         activated = self.ops.silu_and_mul(self.gate_up_proj(hidden))

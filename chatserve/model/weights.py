@@ -186,4 +186,6 @@ def _build_decoder(converted: ConvertedModel, device: str, ops: Ops) -> Decoder:
         decoder.load_state_dict(converted.tensors, assign=True)
     except RuntimeError as error:
         raise ModelError(f"the weights do not fit the configuration: {error}") from error
-    return decoder.requires_grad_(requires_grad=False).eval().to(device)
+    decoder.requires_grad_(requires_grad=False).eval().to(device)
+    decoder.pack_weights()
+    return decoder

@@ -5,9 +5,10 @@ and page copy read and write scattered pages, which plain torch can only do thro
 copy; those are kernels here. The other ops are as fast as memory in plain torch, or run rarely.
 """
 
+import torch
 from torch import Tensor
 
-from chatserve.kernels.ops import KVPages
+from chatserve.kernels.ops import KVPages, PackedLinear
 from chatserve.kernels.torch_ops import TorchOps
 from chatserve.kernels.triton.page_copy import copy_pages
 from chatserve.kernels.triton.paged_decode import paged_decode
@@ -25,6 +26,11 @@ class TritonOps:
     def __init__(self) -> None:
         self._reference = TorchOps()
 
+    def pack_linear(
+        self, weight: Tensor, bias: Tensor | None, out_dtype: torch.dtype
+    ) -> PackedLinear:
+        return self._reference.pack_linear(weight, bias, out_dtype)
+
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
         return self._reference.rms_norm(x, weight, eps)
 
@@ -33,16 +39,19 @@ class TritonOps:
     ) -> tuple[Tensor, Tensor]:
         return self._reference.add_rms_norm(x, residual, weight, eps)
 
-    def rotary_embedding(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        return self._reference.rotary_embedding(x, cos, sin)
+    def rotary_kv_write(
+        self,
+        qkv: Tensor,
+        cos: Tensor,
+        sin: Tensor,
+        k_pages: Tensor,
+        v_pages: Tensor,
+        slot_mapping: Tensor,
+    ) -> Tensor:
+        return self._reference.rotary_kv_write(qkv, cos, sin, k_pages, v_pages, slot_mapping)
 
     def silu_and_mul(self, gate_up: Tensor) -> Tensor:
         return self._reference.silu_and_mul(gate_up)
-
-    def kv_write(
-        self, k: Tensor, v: Tensor, k_pages: Tensor, v_pages: Tensor, slot_mapping: Tensor
-    ) -> None:
-        self._reference.kv_write(k, v, k_pages, v_pages, slot_mapping)
 
     def page_copy(self, kv: KVPages, sources: Tensor, destinations: Tensor) -> None:
         copy_pages(kv, sources, destinations)

@@ -1,14 +1,77 @@
-"""The choice of backend, and what a machine without a GPU is spared."""
+"""The choice of backend, and what a machine without a GPU or a compiler is spared."""
 
+import logging
+import os
 import subprocess
 import sys
 
+import pytest
+from kernel_helpers import cpu_ops
+
+from chatserve import kernels
+from chatserve.errors import ConfigError
 from chatserve.kernels import get_ops
+from chatserve.kernels.cpu import CpuOps, usable_levels
+from chatserve.kernels.cpu.build import LEVELS
 from chatserve.kernels.torch_ops import TorchOps
 
+_LOADED_RUNTIMES = """
+import torch
+from chatserve.kernels import get_ops
 
-def test_cpu_gets_the_torch_reference() -> None:
-    assert isinstance(get_ops("cpu"), TorchOps)
+layer = get_ops("cpu").pack_linear(torch.ones(64, 64).bfloat16(), None, torch.bfloat16)
+layer(torch.ones(300, 64).bfloat16())
+torch.ones(500, 500) @ torch.ones(500, 500)
+with open("/proc/self/maps") as maps:
+    files = {line.split()[-1] for line in maps if ".so" in line}
+print(*(file for file in files if "omp" in file.rsplit("/", 1)[-1]))
+"""
+
+
+@pytest.fixture
+def no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "usable_levels", list)
+
+
+def test_a_cpu_gets_the_best_level_that_it_has() -> None:
+    cpu_ops("plain")
+
+    ops = get_ops("cpu")
+
+    assert isinstance(ops, CpuOps)
+    assert ops.level == usable_levels()[0]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_lower_level_can_be_asked_for(level: str) -> None:
+    cpu_ops(level)
+
+    ops = get_ops("cpu", level)
+
+    assert isinstance(ops, CpuOps)
+    assert ops.level == level
+
+
+def test_the_reference_can_be_asked_for() -> None:
+    assert isinstance(get_ops("cpu", "torch"), TorchOps)
+
+
+@pytest.mark.usefixtures("no_libraries")
+def test_without_libraries_the_reference_serves_and_one_line_warns(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        ops = get_ops("cpu")
+
+    assert isinstance(ops, TorchOps)
+    (record,) = caplog.records
+    assert "install a C++ compiler, then run `make install`" in record.getMessage()
+
+
+@pytest.mark.usefixtures("no_libraries")
+def test_a_level_that_is_not_there_is_refused_with_what_is() -> None:
+    with pytest.raises(ConfigError, match=r"--cpu-level avx2: this machine has torch"):
+        get_ops("cpu", "avx2")
 
 
 def test_cuda_gets_triton_even_for_a_numbered_device() -> None:
@@ -26,3 +89,18 @@ def test_ops_for_the_cpu_never_import_triton() -> None:
     process = subprocess.run([sys.executable, "-c", probe], check=False)
 
     assert process.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_kernels_bring_no_second_openmp_runtime() -> None:
+    cpu_ops("plain")
+
+    process = subprocess.run(
+        [sys.executable, "-c", _LOADED_RUNTIMES],
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert len(process.stdout.split()) == 1

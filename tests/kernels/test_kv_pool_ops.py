@@ -3,6 +3,7 @@
 import pytest
 import torch
 from kernel_helpers import BACKENDS, DEVICE
+from torch import Tensor
 
 from chatserve.kernels.ops import KVPages, Ops
 
@@ -18,21 +19,39 @@ def make_pool(dtype: torch.dtype, *shape: int) -> KVPages:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_kv_write_fills_exactly_the_mapped_slots(ops: Ops, dtype: torch.dtype) -> None:
-    num_pages, page_size, num_kv_heads, head_dim = 5, 4, 2, 8
-    pool = torch.full((num_pages, page_size, num_kv_heads, head_dim), 7.0, device=DEVICE).to(dtype)
-    k_pages, v_pages = pool.clone(), pool.clone()
+@pytest.mark.parametrize("head_dim", [8, 10, 64])
+def test_rotary_kv_write_fills_exactly_the_mapped_slots(
+    ops: Ops, dtype: torch.dtype, head_dim: int
+) -> None:
+    num_pages, page_size, num_heads, num_kv_heads = 5, 4, 3, 2
+    k_pages = torch.full((num_pages, page_size, num_kv_heads, head_dim), 7.0).to(DEVICE, dtype)
+    v_pages = k_pages.clone()
     slots = torch.tensor([13, 0, 19], device=DEVICE)
-    k = torch.randn(3, num_kv_heads, head_dim, device=DEVICE).to(dtype)
+    qkv = torch.randn(3, num_heads + 2 * num_kv_heads, head_dim).to(DEVICE, dtype)
+    angles = torch.randn(3, head_dim // 2, device=DEVICE)
 
-    ops.kv_write(k, -k, k_pages, v_pages, slots)
+    q = ops.rotary_kv_write(qkv, angles.cos(), angles.sin(), k_pages, v_pages, slots)
 
-    for token, slot in enumerate(slots.tolist()):
-        assert torch.equal(k_pages[slot // page_size, slot % page_size], k[token])
-        assert torch.equal(v_pages[slot // page_size, slot % page_size], -k[token])
-    for pages in (k_pages, v_pages):
-        untouched = pages.view(-1, num_kv_heads, head_dim)[[1, 2, 12, 14, 18]]
-        assert (untouched == 7.0).all()
+    turned = turn(qkv, angles)
+    k_slots, v_slots = (pages.view(-1, num_kv_heads, head_dim) for pages in (k_pages, v_pages))
+    assert_close(q, turned[:, :num_heads])
+    assert_close(k_slots[slots], turned[:, num_heads:-num_kv_heads])
+    assert torch.equal(v_slots[slots], qkv[:, -num_kv_heads:])
+    for pages in (k_slots, v_slots):
+        assert (pages[[1, 2, 12, 14, 18]] == 7.0).all()
+
+
+def turn(heads: Tensor, angles: Tensor) -> Tensor:
+    """Rotate in float64, with each pair of halves as one complex number."""
+    half = heads.shape[-1] // 2
+    pairs = torch.complex(heads[..., :half].double(), heads[..., half:].double())
+    turned = pairs * torch.polar(torch.ones_like(angles).double(), angles.double())[:, None]
+    return torch.cat((turned.real, turned.imag), dim=-1)
+
+
+def assert_close(result: Tensor, exact: Tensor) -> None:
+    tolerance = 2**-7 if result.dtype == torch.bfloat16 else 1e-5
+    torch.testing.assert_close(result.double(), exact, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)

@@ -50,19 +50,6 @@ def test_add_rms_norm_norms_the_sum_and_returns_it(ops: Ops, dtype: torch.dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_rotary_embedding_turns_each_pair_of_halves(ops: Ops, dtype: torch.dtype) -> None:
-    x = random(4, 3, 8, dtype=dtype)
-    angles = random(4, 4, dtype=torch.float32, seed=1)
-
-    rotated = ops.rotary_embedding(x, angles.cos(), angles.sin())
-
-    pairs = torch.complex(x[..., :4].double(), x[..., 4:].double())
-    turned = pairs * torch.polar(torch.ones(4, 1, 4, device=DEVICE), angles[:, None])
-    assert rotated.dtype == dtype
-    assert_close(rotated, torch.cat((turned.real, turned.imag), dim=-1))
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_silu_and_mul_gates_the_second_half_by_the_first(ops: Ops, dtype: torch.dtype) -> None:
     gate_up = random(6, 14, dtype=dtype)
 
@@ -70,3 +57,41 @@ def test_silu_and_mul_gates_the_second_half_by_the_first(ops: Ops, dtype: torch.
 
     gate, up = gate_up.double().chunk(2, dim=-1)
     assert_close(activated, gate / (1 + (-gate).exp()) * up)
+
+
+@pytest.mark.parametrize("num_rows", [2, 40, 300])
+def test_a_row_does_not_depend_on_the_rows_beside_it(ops: Ops, num_rows: int) -> None:
+    x = random(num_rows, 96, dtype=torch.bfloat16)
+    weight = random(96, dtype=torch.bfloat16, seed=1)
+
+    normed, total = ops.add_rms_norm(x, x.flip(1), weight, 1e-5)
+    activated = ops.silu_and_mul(x)
+
+    for row in (0, num_rows - 1):
+        alone = x[row : row + 1]
+        normed_alone, total_alone = ops.add_rms_norm(alone, alone.flip(1), weight, 1e-5)
+        assert torch.equal(normed[row], normed_alone[0])
+        assert torch.equal(total[row], total_alone[0])
+        assert torch.equal(activated[row], ops.silu_and_mul(alone)[0])
+
+
+def test_silu_of_large_numbers_is_the_number_or_nothing(ops: Ops) -> None:
+    gate = torch.tensor([[200.0, -200.0, 3e38, 0.0]], device=DEVICE)
+    gate_up = torch.cat((gate, torch.ones_like(gate)), dim=1).bfloat16()
+
+    activated = ops.silu_and_mul(gate_up)
+
+    assert_close(activated, gate.clamp(min=0).bfloat16().double())
+
+
+def test_what_is_not_a_number_stays_visible(ops: Ops) -> None:
+    x = random(2, 34, dtype=torch.bfloat16)
+    x[1, 5] = torch.nan
+    weight = torch.ones(34, dtype=torch.bfloat16, device=DEVICE)
+
+    normed = ops.rms_norm(x, weight, 1e-5)
+    activated = ops.silu_and_mul(x)
+
+    assert normed[0].isfinite().all()
+    assert normed[1].isnan().all()
+    assert activated.isnan().nonzero().tolist() == [[1, 5]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("benchmarks", "chatserve", "kernels", "scripts", "tests", "web/src", "web/test")
-SUFFIXES = (".py", ".lua", ".ts", ".tsx")
+SUFFIXES = (".cpp", ".h", ".py", ".lua", ".ts", ".tsx")
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_KERNEL_LINES = 120

@@ -1,0 +1,69 @@
+"""Finds and binds the shared libraries of the feature levels.
+
+Owns the declarations of the C functions, which must be those of `src/api.cpp`. Knows tensors only
+as addresses. A call through ctypes lets other Python threads run meanwhile.
+"""
+
+import ctypes
+import platform
+from ctypes import c_float, c_int, c_int64, c_void_p
+
+from chatserve.kernels.cpu.build import levels_of, library_path
+
+
+class CLinear(ctypes.Structure):
+    """`Linear` of `src/linear.h`."""
+
+    _fields_ = (
+        ("packed", c_void_p),
+        ("bias", c_void_p),
+        ("out_features", c_int64),
+        ("in_features", c_int64),
+    )
+
+
+class CHeadShape(ctypes.Structure):
+    """`HeadShape` of `src/rows.h`."""
+
+    _fields_ = (("num_heads", c_int64), ("num_kv_heads", c_int64), ("head_dim", c_int64))
+
+
+_LINEAR = ctypes.POINTER(CLinear)
+_HEAD_SHAPE = ctypes.POINTER(CHeadShape)
+_POINTER, _SIZE = c_void_p, c_int64
+
+_ARGUMENTS: dict[str, tuple[type, ...]] = {
+    "set_num_threads": (c_int,),
+    "pack": (_POINTER, _SIZE, _SIZE, _POINTER),
+    "linear_to_bf16": (_LINEAR, _POINTER, _SIZE, _POINTER),
+    "linear_to_float": (_LINEAR, _POINTER, _SIZE, _POINTER),
+    "rms_norm": (_POINTER, _POINTER, c_float, _SIZE, _SIZE, _POINTER),
+    "add_rms_norm": (*[_POINTER] * 3, c_float, _SIZE, _SIZE, _POINTER, _POINTER),
+    "silu_and_mul": (_POINTER, _SIZE, _SIZE, _POINTER),
+    "rotary_kv_write": (*[_POINTER] * 4, _SIZE, _HEAD_SHAPE, *[_POINTER] * 3),
+}
+
+
+def usable_levels() -> list[str]:
+    """Return the levels that were built and that this processor has, best first."""
+    if not library_path("plain").exists():
+        return []
+    has_level = ctypes.CDLL(str(library_path("plain"))).chatserve_has_level
+    has_level.restype = ctypes.c_bool
+    return [
+        level
+        for level in levels_of(platform.machine())
+        if library_path(level).exists() and has_level(level.encode())
+    ]
+
+
+def load_library(level: str) -> ctypes.CDLL:
+    """Return the library of a usable level, its functions declared."""
+    library = ctypes.CDLL(str(library_path(level)))
+    for name, types in _ARGUMENTS.items():
+        function = library[f"chatserve_{name}"]
+        function.argtypes, function.restype = types, None
+        setattr(library, f"chatserve_{name}", function)
+    library.chatserve_packed_bytes.argtypes = (_SIZE, _SIZE)
+    library.chatserve_packed_bytes.restype = c_int64
+    return library
