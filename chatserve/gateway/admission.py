@@ -1,7 +1,8 @@
 """Whether a request can be served at all, decided before anything is stored.
 
 Owns the checks that need the model card: the length of the prompt, the range of token ids, the
-model's sampling defaults, and what the context leaves for the answer. Pure; knows no store.
+model's sampling defaults, and what the context leaves for the answer; and how long a request may
+take. Pure; knows no store.
 
 A request that could never run is refused here, with the sizes in the message. One that merely has
 to wait is not this module's business.
@@ -78,6 +79,15 @@ def sampling_params(
         stop_token_ids=tuple(fields.stop_token_ids),
         ignore_eos=fields.ignore_eos,
     )
+
+
+def timeout_ms(asked_s: float | None, limit_s: float | None) -> int | None:
+    """Return how long a request may take from enqueue to end, None for as long as it likes.
+
+    The shorter of what its client asked and what the operator allows holds.
+    """
+    limits_s = [seconds for seconds in (asked_s, limit_s) if seconds is not None]
+    return max(1, round(1e3 * min(limits_s))) if limits_s else None
 
 
 def _given(value: N | None, default: N) -> N:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from chatserve.protocol.body import WIRE, Body, NoTools, only, parse_object
 from chatserve.protocol.messages import InputMessage, Messages
-from chatserve.protocol.request_fields import InertFields, StreamFields
+from chatserve.protocol.request_fields import InertFields, QueueFields, StreamFields
 from chatserve.protocol.sampling import RefusedSampling, SamplingFields
 
 
@@ -55,6 +55,7 @@ class ChatRequest:
     messages: list[InputMessage]
     stream: StreamFields
     sampling: SamplingFields
+    queue: QueueFields
     ignored: tuple[str, ...]
 
 
@@ -64,6 +65,7 @@ def parse_chat_request(raw: bytes) -> ChatRequest:
     stream = body.take(StreamFields)
     fields = body.take(_ChatFields)
     sampling = body.take(SamplingFields)
+    queue = body.take(QueueFields)
     for model in (RefusedSampling, _RefusedChatFields, InertFields, _InertChatFields):
         body.take(model)
-    return ChatRequest(fields.messages, stream, sampling, body.ignored())
+    return ChatRequest(fields.messages, stream, sampling, queue, body.ignored())

@@ -146,10 +146,17 @@ def finish_reason(outcome: Outcome) -> str:
         case FinishReason.ABORT:
             raise AnswerFailed("the answer was cancelled", code=ErrorCode.CANCELLED)
         case _:
-            raise AnswerFailed(
-                outcome.error_message or "the answer failed",
-                code=outcome.error_code or ErrorCode.SERVER_ERROR,
-            )
+            raise _failure(outcome)
+
+
+def _failure(outcome: Outcome) -> AnswerFailed:
+    error = AnswerFailed(
+        outcome.error_message or "the answer failed",
+        code=outcome.error_code or ErrorCode.SERVER_ERROR,
+    )
+    if outcome.error_code == ErrorCode.DEADLINE_EXCEEDED:
+        error.status = 504
+    return error
 
 
 def completion_usage(usage: Usage) -> dict[str, Any]:

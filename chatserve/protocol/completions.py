@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from chatserve.protocol.body import WIRE, Body, only, parse_object
-from chatserve.protocol.request_fields import InertFields, StreamFields
+from chatserve.protocol.request_fields import InertFields, QueueFields, StreamFields
 from chatserve.protocol.sampling import RefusedSampling, SamplingFields
 
 # What OpenAI's endpoint generates when the client names no limit.
@@ -59,6 +59,7 @@ class CompletionRequest:
     prompt: str | list[int]
     stream: StreamFields
     sampling: SamplingFields
+    queue: QueueFields
     ignored: tuple[str, ...]
 
 
@@ -68,6 +69,7 @@ def parse_completion_request(raw: bytes) -> CompletionRequest:
     stream = body.take(StreamFields)
     fields = body.take(_CompletionFields)
     sampling = body.take(SamplingFields)
+    queue = body.take(QueueFields)
     for model in (RefusedSampling, _RefusedCompletionFields, InertFields):
         body.take(model)
-    return CompletionRequest(fields.prompt, stream, sampling, body.ignored())
+    return CompletionRequest(fields.prompt, stream, sampling, queue, body.ignored())

@@ -7,7 +7,7 @@ import pytest
 from gateway.fake_model import make_card
 
 from chatserve.errors import InvalidRequest
-from chatserve.gateway.admission import check_prompt, sampling_params
+from chatserve.gateway.admission import check_prompt, sampling_params, timeout_ms
 from chatserve.protocol.sampling import SamplingFields
 
 CARD = replace(
@@ -87,3 +87,20 @@ def test_prompt_over_the_pool_is_refused_with_the_pools_limit() -> None:
 def test_empty_prompt_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="empty"):
         check_prompt([], CARD, param="prompt")
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "limit_s", "expected_ms"),
+    [
+        (None, None, None),
+        (2.5, None, 2500),
+        (None, 60.0, 60_000),
+        (2, 60.0, 2000),
+        (90, 60.0, 60_000),
+        (1e-9, None, 1),
+    ],
+)
+def test_the_shorter_time_limit_holds(
+    asked_s: float | None, limit_s: float | None, expected_ms: int | None
+) -> None:
+    assert timeout_ms(asked_s, limit_s) == expected_ms

@@ -108,3 +108,12 @@ def test_answer_that_did_not_end_well_is_an_error(ending: Outcome, code: str, me
         writer.chunks(LogEvent(ending.terminal_kind, outcome=ending))
 
     assert (caught.value.code, caught.value.status) == (code, 500)
+
+
+def test_answer_whose_time_was_over_is_a_timeout_of_the_gateway() -> None:
+    late = Outcome(FinishReason.ERROR, USAGE, error_code="deadline_exceeded", error_message="late")
+
+    with pytest.raises(AnswerFailed, match="late") as caught:
+        AnswerWriter(HEAD, ChatShape()).whole("Hel", late)
+
+    assert (caught.value.code, caught.value.status) == ("deadline_exceeded", 504)
