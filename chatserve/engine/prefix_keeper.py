@@ -173,8 +173,9 @@ class PrefixKeeper:
             logger.warning(
                 "prompt %r of tenant %r is not pinned: %s", name.name, name.tenant, reason
             )
-        num_tokens = len(self._kept[name].token_ids)
-        return PrefixReport(name.tenant, name.name, state, num_tokens, is_restored, reason)
+        prefix = self._kept[name]
+        num_pages = self._cache.pages_for(len(prefix.token_ids))
+        return PrefixReport(prefix, state, num_pages, is_restored, reason)
 
 
 def _retention(prefix: KeptPrefix) -> Retention:

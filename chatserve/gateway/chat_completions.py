@@ -33,9 +33,10 @@ class ChatCompletions:
         messages = [ChatMessage(message.role, message.text) for message in body.messages]
         completion = Completion(
             model=model,
-            prompt_token_ids=await model.chat_token_ids(messages),
+            prompt_token_ids=await model.chat_token_ids(services.preamble.before(messages)),
             prompt_param="messages",
             sampling=body.sampling,
+            queue=body.queue,
             stream=body.stream,
             shape=ChatShape(),
             id_prefix="chatcmpl-",

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from chatserve.engine.api import GenerationRequest, Outcome, RequestId
 from chatserve.errors import ClientError, StoreError
-from chatserve.gateway.admission import check_prompt, sampling_params
+from chatserve.gateway.admission import check_prompt, sampling_params, timeout_ms
 from chatserve.gateway.disconnect import until_disconnect
 from chatserve.gateway.generation import Answer, Draft
 from chatserve.gateway.ids import new_id
@@ -22,7 +22,7 @@ from chatserve.gateway.services import Services
 from chatserve.gateway.sse import DONE, data_frame, send_events
 from chatserve.protocol.completion_answers import AnswerHead, AnswerShape, AnswerWriter
 from chatserve.protocol.errors import error_body
-from chatserve.protocol.request_fields import StreamFields
+from chatserve.protocol.request_fields import QueueFields, StreamFields
 from chatserve.protocol.sampling import SamplingFields
 from chatserve.store.keys import LOG_TTL_S
 from chatserve.store.responses import ResponseRecord
@@ -39,6 +39,7 @@ class Completion:
     prompt_token_ids: tuple[int, ...]
     prompt_param: str
     sampling: SamplingFields
+    queue: QueueFields
     stream: StreamFields
     shape: AnswerShape
     id_prefix: str
@@ -55,7 +56,7 @@ async def reply_to_completion(
     Raises:
         ClientError, StoreError: Nothing has been sent yet.
     """
-    draft = _draft(completion)
+    draft = _draft(completion, services.config.request_timeout_s)
     record = draft.record
     headers = {"x-request-id": record.response_id, **ignored_header(completion.ignored)}
     writer = AnswerWriter(
@@ -73,7 +74,7 @@ async def reply_to_completion(
         await reply(scope, receive, send)
 
 
-def _draft(completion: Completion) -> Draft:
+def _draft(completion: Completion, max_timeout_s: float | None) -> Draft:
     card = completion.model.card
     prompt = completion.prompt_token_ids
     check_prompt(prompt, card, param=completion.prompt_param)
@@ -91,7 +92,14 @@ def _draft(completion: Completion) -> Draft:
         ttl_s=LOG_TTL_S,
         assistant_message_id=new_id("msg_"),
     )
-    request = GenerationRequest(request_id, card.name, prompt, sampling)
+    request = GenerationRequest(
+        request_id,
+        card.name,
+        prompt,
+        sampling,
+        priority=completion.queue.priority,
+        timeout_ms=timeout_ms(completion.queue.timeout, max_timeout_s),
+    )
     return Draft(request, record, started_at=completion.started_at)
 
 

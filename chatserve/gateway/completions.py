@@ -35,6 +35,7 @@ class Completions:
             prompt_token_ids=await _token_ids(model, body.prompt),
             prompt_param="prompt",
             sampling=body.sampling,
+            queue=body.queue,
             stream=body.stream,
             shape=TextShape(),
             id_prefix="cmpl-",

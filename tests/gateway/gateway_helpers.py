@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import uvicorn
 import websockets
+from engine.prompt_helpers import PinningEngine
 from gateway.fake_model import FakeModel, make_card
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
@@ -43,12 +44,13 @@ TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """What a test may say about its worker."""
+    """What a test may say about its worker; `pinning` makes its engine one that pins prompts."""
 
     card: ModelCard = field(default_factory=make_card)
     max_num_seqs: int = 8
     max_claims: int = 16
     metrics_url: str | None = None
+    pinning: PinningEngine | None = None
 
 
 @dataclass(slots=True)
@@ -239,6 +241,8 @@ async def run_service(
 
 
 def _build_engine(model: FakeModel, settings: WorkerSettings) -> EngineThread:
+    if settings.pinning is not None:
+        return settings.pinning.build(model)
     config = SchedulerConfig(
         max_num_seqs=settings.max_num_seqs,
         max_num_batched_tokens=512,
