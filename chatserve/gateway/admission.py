@@ -21,6 +21,10 @@ from chatserve.protocol.sampling import SamplingFields
 _SEED_SPACE = 2**63
 _DRAWN_SEED_BITS = 53
 
+# 2^64 divided by the golden ratio, whose multiples lie far apart (Knuth, TAOCP 3, section 6.4). So
+# clients that count their seeds up do not meet the choices of their own neighbours.
+_SEED_STRIDE = 0x9E3779B97F4A7C15
+
 N = TypeVar("N", int, float)
 
 
@@ -79,6 +83,11 @@ def sampling_params(
         stop_token_ids=tuple(fields.stop_token_ids),
         ignore_eos=fields.ignore_eos,
     )
+
+
+def seed_of_choice(seed: int, index: int) -> int:
+    """Return the seed of one choice of a request; the first has the request's own."""
+    return (seed + index * _SEED_STRIDE) % _SEED_SPACE
 
 
 def timeout_ms(asked_s: float | None, limit_s: float | None) -> int | None:

@@ -29,7 +29,7 @@ class ChatCompletions:
         request = Request(scope, receive)
         services: Services = request.app.state.services
         body = parse_chat_request(await read_body(request, services.config.max_message_bytes))
-        model = await services.models.get(body.stream.model)
+        model = await services.models.get(body.reply.model)
         messages = [ChatMessage(message.role, message.text) for message in body.messages]
         completion = Completion(
             model=model,
@@ -37,7 +37,7 @@ class ChatCompletions:
             prompt_param="messages",
             sampling=body.sampling,
             queue=body.queue,
-            stream=body.stream,
+            reply=body.reply,
             shape=ChatShape(),
             id_prefix="chatcmpl-",
             ignored=body.ignored,

@@ -1,7 +1,7 @@
 """The fields that bodies have in common, besides sampling.
 
-Owns which model to ask, whether to stream and how, how urgent the answer is, and what clients send
-to everybody and means nothing here. Knows no surface.
+Owns which model to ask, for how many choices, whether to stream and how, how urgent the answer is,
+and what clients send to everybody and means nothing here. Knows no surface.
 """
 
 from typing import Annotated, Any, Self
@@ -13,6 +13,7 @@ from chatserve.protocol.body import WIRE, only
 
 MAX_NAME_CHARS = 256
 ModelName = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
+MAX_CHOICES = 8
 MAX_PRIORITY = 10
 MAX_TIMEOUT_S = 24 * 3600
 Label = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
@@ -22,7 +23,7 @@ class StreamOptions(BaseModel):
     """What a stream carries besides text.
 
     Owns: nothing beyond its values.
-    Used from: `StreamFields`.
+    Used from: `ReplyFields`.
     """
 
     model_config = WIRE
@@ -31,8 +32,8 @@ class StreamOptions(BaseModel):
     include_obfuscation: Annotated[Any, only(False, reason="obfuscation is not served")] = False
 
 
-class StreamFields(BaseModel):
-    """Whether to stream, and how: shared by both completion surfaces.
+class ReplyFields(BaseModel):
+    """By which model, with how many choices, streamed or whole: shared by both completion surfaces.
 
     Owns: nothing beyond its values.
     Used from: the parse functions of the completion bodies.
@@ -41,6 +42,7 @@ class StreamFields(BaseModel):
     model_config = WIRE
 
     model: ModelName
+    n: int = Field(1, ge=1, le=MAX_CHOICES)
     stream: bool = False
     stream_options: StreamOptions | None = None
 

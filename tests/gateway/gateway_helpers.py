@@ -10,12 +10,11 @@ import socket as sockets
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 import uvicorn
 import websockets
-from engine.prompt_helpers import PinningEngine
 from gateway.fake_model import FakeModel, make_card
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
@@ -42,15 +41,21 @@ NUM_PAGES = 512
 TIMEOUT_S = 20.0
 
 
+class EngineRecipe(Protocol):
+    """How to build an engine other than the usual fake one."""
+
+    def build(self, model: FakeModel) -> EngineThread: ...
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """What a test may say about its worker; `pinning` makes its engine one that pins prompts."""
+    """What a test may say about its worker."""
 
     card: ModelCard = field(default_factory=make_card)
     max_num_seqs: int = 8
     max_claims: int = 16
     metrics_url: str | None = None
-    pinning: PinningEngine | None = None
+    engine: EngineRecipe | None = None
 
 
 @dataclass(slots=True)
@@ -241,8 +246,8 @@ async def run_service(
 
 
 def _build_engine(model: FakeModel, settings: WorkerSettings) -> EngineThread:
-    if settings.pinning is not None:
-        return settings.pinning.build(model)
+    if settings.engine is not None:
+        return settings.engine.build(model)
     config = SchedulerConfig(
         max_num_seqs=settings.max_num_seqs,
         max_num_batched_tokens=512,

@@ -7,7 +7,7 @@ import pytest
 from gateway.fake_model import make_card
 
 from chatserve.errors import InvalidRequest
-from chatserve.gateway.admission import check_prompt, sampling_params, timeout_ms
+from chatserve.gateway.admission import check_prompt, sampling_params, seed_of_choice, timeout_ms
 from chatserve.protocol.sampling import SamplingFields
 
 CARD = replace(
@@ -52,6 +52,18 @@ def test_default_limit_is_used_only_where_none_is_named() -> None:
     sampling = sampling_params(fields, CARD, prompt_len=10, default_max_tokens=16)
 
     assert sampling.max_tokens == 16
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**63 - 1])
+def test_first_choice_has_the_seed_of_the_request(seed: int) -> None:
+    assert seed_of_choice(seed, 0) == seed
+
+
+def test_choices_of_neighbouring_seeds_have_seeds_of_their_own_that_a_client_may_send() -> None:
+    seeds = {seed_of_choice(seed, index) for seed in range(1000) for index in range(8)}
+
+    assert len(seeds) == 8000
+    assert all(SamplingFields(seed=seed).seed == seed for seed in seeds)
 
 
 def test_seed_is_drawn_where_none_was_given() -> None:

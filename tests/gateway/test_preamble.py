@@ -208,7 +208,7 @@ async def test_a_model_without_a_system_role_refuses_chats_under_a_preamble(
 async def test_a_registered_prompt_is_cached_for_the_first_client_that_sends_its_text(
     store_url: str,
 ) -> None:
-    settings = WorkerSettings(pinning=PinningEngine(num_pages=512))
+    settings = WorkerSettings(engine=PinningEngine(num_pages=512))
     async with run_service(store_url, worker=settings) as service:
         await put_in_force(service, PREAMBLE)
         support = await service.store.prompts.add(NamedPrompt("default", "support", TEXT))
@@ -226,7 +226,7 @@ async def test_a_registered_prompt_is_cached_for_the_first_client_that_sends_its
 
 
 async def test_a_client_that_repeats_the_preamble_gains_nothing_by_it(store_url: str) -> None:
-    settings = WorkerSettings(pinning=PinningEngine(num_pages=512))
+    settings = WorkerSettings(engine=PinningEngine(num_pages=512))
     async with run_service(store_url, worker=settings) as service:
         await put_in_force(service, PREAMBLE)
         public = await service.store.prompts.add(NamedPrompt("", "preamble", PREAMBLE))
