@@ -76,6 +76,9 @@ class PrefixKeeper:
             return self._report(name, PrefixState.REFUSED, reason=_explain(request.pin_shortfall))
         if request.pin_as is None:
             return self._report(name, PrefixState.CACHED)
+        if name not in self._cache.pins:
+            # What it was built on was removed while it was computed: once more, from there.
+            return self._warm_up(name, self._kept[name])
         self._save(name)
         return self._report(name, PrefixState.PINNED)
 

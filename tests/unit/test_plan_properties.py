@@ -47,7 +47,6 @@ def admitted_sessions(num_pages: int, inputs: PlanInputs, *, shares: bool) -> in
         admission = cache.try_admit(cache.match_prefix(tokens), len(tokens))
         if admission is None:
             return count
-        cache.release_copies([admission.copy] if admission.copy else [])
         cache.commit(admission.held, tokens, len(tokens))
         count += 1
 
