@@ -1,1 +1,9 @@
-"""Benchmarks: one command each, run against the real service. Results are dated in `results/`."""
+"""Benchmarks: one command each, run against the real service or the real engine.
+
+Results are dated in `results/`. Importing the package makes torch's threads wait as the service
+makes them, which has to be settled before torch is loaded.
+"""
+
+from chatserve.config import wait_passively
+
+wait_passively()

@@ -1,4 +1,4 @@
-"""The `chatserve` command: serve, gateway, engine, models, version.
+"""The `chatserve` command: serve, gateway, engine, plan, models, prompt, version.
 
 Owns the exit codes, and the one line that a wrong setting or a broken model ends with. Knows what
 each command starts, and nothing of how it works.
@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from chatserve import __version__
-from chatserve.command_line import Config, ModelsConfig, VersionConfig, load_config
+from chatserve.admin.prompt_config import PromptConfig
+from chatserve.command_line import Config, ModelsConfig, PlanConfig, VersionConfig, load_config
 from chatserve.config import (
     EngineConfig,
     GatewayConfig,
@@ -56,8 +57,12 @@ def _run(config: Config) -> int:
             return _gateway(config)
         case EngineConfig():
             return _engine(config)
+        case PlanConfig():
+            return _plan(config)
         case ModelsConfig():
             return _models(config)
+        case PromptConfig():
+            return _prompt(config)
         case VersionConfig():
             print(f"chatserve {__version__}")
             return 0
@@ -89,6 +94,16 @@ def _engine(config: EngineConfig) -> int:
     return 0
 
 
+def _plan(config: PlanConfig) -> int:
+    wait_passively()
+    from chatserve.planning.report import as_json, as_table
+    from chatserve.planning.sources import plan_without_loading
+
+    plan = plan_without_loading(config.engine)
+    print(as_json(plan) if config.as_json else as_table(plan))
+    return 0
+
+
 def _models(config: ModelsConfig) -> int:
     from chatserve.model.catalog import CATALOG
     from chatserve.model_fetch import fetch_if_missing
@@ -102,3 +117,9 @@ def _models(config: ModelsConfig) -> int:
         print(f"{entry.alias}  {'fetched' if is_here else 'not fetched'}  {entry.license}")
         print(f"    {entry.description}")
     return 0
+
+
+def _prompt(config: PromptConfig) -> int:
+    from chatserve.admin.prompt_command import Console, run_prompt_command
+
+    return asyncio.run(run_prompt_command(config, Console(sys.stdout, sys.stderr)))

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from chatserve import __version__
 from chatserve import setting_kinds as kinds
+from chatserve.admin.prompt_config import PromptConfig
 from chatserve.config import (
     DATA_DIR,
     DEFAULT_MODEL,
@@ -45,17 +46,63 @@ class ModelsConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanConfig:
+    """The engine that `chatserve plan` is to plan for, and how the plan is to be printed.
+
+    Used from: the command line.
+    """
+
+    engine: EngineConfig
+    as_json: bool = setting(
+        "--json", "print the plan as JSON", kinds.switch(value=True), default=False
+    )
+
+
+PLAN_SETTINGS = (
+    "model",
+    "data_dir",
+    "device",
+    "dtype",
+    "page_size",
+    "num_pages",
+    "kv_memory_bytes",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "target_itl_ms",
+    "session_tokens",
+    "shared_tokens",
+    "bandwidth_gb_per_s",
+    "throughput_gflops",
+    "max_model_len",
+    "prefix_cache",
+    "num_threads",
+    "as_json",
+)
+"""The fields that a plan depends on; flags without a say in it are not accepted."""
+
+
+@dataclass(frozen=True, slots=True)
 class VersionConfig:
     """`chatserve version` has no settings."""
 
 
-Config = ServeConfig | GatewayConfig | EngineConfig | ModelsConfig | VersionConfig
+Config = (
+    ServeConfig
+    | GatewayConfig
+    | EngineConfig
+    | PlanConfig
+    | ModelsConfig
+    | PromptConfig
+    | VersionConfig
+)
 
 _COMMANDS: dict[str, tuple[str, tuple[type, ...]]] = {
     "serve": ("start store, engine and gateway on this machine", (EngineConfig, GatewayConfig)),
     "gateway": ("start one gateway on a store", (GatewayConfig,)),
     "engine": ("start one engine worker on a store", (EngineConfig,)),
+    "plan": ("say what an engine can serve here, and why", (EngineConfig, PlanConfig)),
     "models": ("list the models, or fetch one", (ModelsConfig,)),
+    "prompt": ("list, add, show or remove system prompts", (PromptConfig,)),
     "version": ("print the version", (VersionConfig,)),
 }
 
@@ -74,8 +121,12 @@ def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
             return GatewayConfig(**find_values(GatewayConfig, arguments, environ))
         case "engine":
             return EngineConfig(**find_values(EngineConfig, arguments, environ))
+        case "plan":
+            return _plan_config(arguments, environ)
         case "models":
             return ModelsConfig(**find_values(ModelsConfig, arguments, environ))
+        case "prompt":
+            return PromptConfig(**find_values(PromptConfig, arguments, environ))
         case _:
             return VersionConfig()
 
@@ -88,6 +139,13 @@ def _serve_config(arguments: Mapping[str, str], environ: Mapping[str, str]) -> S
         engine=EngineConfig(**engine),
         gateway=GatewayConfig(**gateway),
         uses_bundled_store="redis_url" not in engine,
+    )
+
+
+def _plan_config(arguments: Mapping[str, str], environ: Mapping[str, str]) -> PlanConfig:
+    return PlanConfig(
+        engine=EngineConfig(**find_values(EngineConfig, arguments, environ)),
+        **find_values(PlanConfig, arguments, environ),
     )
 
 
@@ -109,5 +167,5 @@ def _parser() -> ArgumentParser:
             description=f"{summary.capitalize()}. A flag beats its variable.",
             allow_abbrev=False,
         )
-        add_arguments(command, *config_types)
+        add_arguments(command, *config_types, only=PLAN_SETTINGS if name == "plan" else None)
     return parser

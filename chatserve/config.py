@@ -127,14 +127,53 @@ class EngineConfig:
         default=None,
         default_text="from the machine's memory",
     )
-    max_num_seqs: int = setting(
-        "--max-num-seqs", "requests that may run at once", kinds.number(1, 4096), default=16
+    max_num_seqs: int | None = setting(
+        "--max-num-seqs",
+        "requests that may run at once",
+        kinds.number(1, 4096),
+        default=None,
+        default_text="from `chatserve plan`, 8 to 256",
     )
-    max_num_batched_tokens: int = setting(
+    max_num_batched_tokens: int | None = setting(
         "--max-num-batched-tokens",
         "token budget of one step, decodes and prefill chunks together",
         kinds.number(1, 2**20),
-        default=512,
+        default=None,
+        default_text="from `chatserve plan`, 64 to 8192",
+    )
+    target_itl_ms: float = setting(
+        "--target-itl",
+        "time between two tokens of an answer, in ms, that a full batch should keep to",
+        kinds.decimal(0.1, 60_000, "MS"),
+        default=100.0,
+        default_text="100",
+    )
+    session_tokens: int = setting(
+        "--session-tokens",
+        "length of a typical session to plan for",
+        kinds.number(2, 2**24),
+        default=1024,
+    )
+    shared_tokens: int | None = setting(
+        "--shared-tokens",
+        "tokens that typical sessions begin with in common",
+        kinds.number(0, 2**24),
+        default=None,
+        default_text="half of --session-tokens",
+    )
+    bandwidth_gb_per_s: float | None = setting(
+        "--bandwidth",
+        "speed of reading weights and KV, in GB/s, to plan with",
+        kinds.decimal(0.001, 10**6, "RATE"),
+        default=None,
+        default_text="measured at start",
+    )
+    throughput_gflops: float | None = setting(
+        "--throughput",
+        "speed of multiplying, in GFLOP/s, to plan with",
+        kinds.decimal(0.001, 10**9, "RATE"),
+        default=None,
+        default_text="measured at start",
     )
     max_model_len: int | None = setting(
         "--max-model-len",
@@ -143,11 +182,50 @@ class EngineConfig:
         default=None,
         default_text="the model's own limit",
     )
+    input_token_weight: int = setting(
+        "--input-token-weight",
+        "what a prompt token counts when tenants take turns",
+        kinds.number(1, 1000),
+        default=1,
+    )
+    output_token_weight: int = setting(
+        "--output-token-weight",
+        "what a token of an answer counts when tenants take turns",
+        kinds.number(1, 1000),
+        default=2,
+    )
     prefix_cache: bool = setting(
         "--no-prefix-cache",
         "compute every prompt from scratch instead of reusing shared prefixes",
         kinds.switch(value=False),
         default=True,
+    )
+    cache_scope: str = setting(
+        "--cache-scope",
+        "who shares the KV of conversations: user, tenant or all",
+        kinds.choice("user", "tenant", "all", metavar="SCOPE"),
+        default="tenant",
+    )
+    cache_ttl_s: float | None = setting(
+        "--cache-ttl",
+        "seconds after which an unused conversation leaves the prefix cache",
+        kinds.seconds(1, 365 * _DAY_S),
+        default=None,
+        default_text="none: when its pages are needed",
+    )
+    tenant_pinned_pages: int | None = setting(
+        "--tenant-pinned-pages",
+        "KV pages that the pinned prompts of one tenant may take",
+        kinds.number(0, 2**30),
+        default=None,
+        default_text="a quarter of what all may take",
+    )
+    saved_prefixes_bytes: int = setting(
+        "--saved-prefixes-size",
+        "disk space for the KV of pinned prompts; 0 saves none",
+        kinds.size(0, _MAX_BYTES),
+        default=4 * 2**30,
+        default_text="4GiB",
     )
     metrics_host: str = setting(
         "--metrics-host",
@@ -174,10 +252,19 @@ class EngineConfig:
         check_settings(self)
         if self.num_pages is not None and self.kv_memory_bytes is not None:
             raise ConfigError("--num-pages and --kv-memory both size the KV pool: give one of them")
-        if self.max_num_batched_tokens < self.max_num_seqs:
+        self._check_limits()
+
+    def _check_limits(self) -> None:
+        seqs, budget = self.max_num_seqs, self.max_num_batched_tokens
+        if seqs is not None and budget is not None and budget < seqs:
             raise ConfigError(
-                f"--max-num-batched-tokens {self.max_num_batched_tokens} is less than "
-                f"--max-num-seqs {self.max_num_seqs}: a step could not decode every request"
+                f"--max-num-batched-tokens {budget} is less than --max-num-seqs {seqs}: a step "
+                "could not decode every request"
+            )
+        if self.shared_tokens is not None and self.shared_tokens >= self.session_tokens:
+            raise ConfigError(
+                f"--shared-tokens {self.shared_tokens} leaves nothing of --session-tokens "
+                f"{self.session_tokens}: a session has at least one token of its own"
             )
 
 
@@ -202,6 +289,13 @@ class GatewayConfig:
         "requests that may wait for an engine before new ones are refused",
         kinds.number(1, 10**6),
         default=128,
+    )
+    request_timeout_s: float | None = setting(
+        "--request-timeout",
+        "seconds that a request may take from queue to end, unless it asks for less",
+        kinds.seconds(0.001, _DAY_S),
+        default=None,
+        default_text="no limit",
     )
     allowed_hosts: tuple[str, ...] = setting(
         "--allowed-hosts",

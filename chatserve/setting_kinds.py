@@ -22,9 +22,14 @@ def number(low: int, high: int, metavar: str = "N") -> Kind:
     return Kind(_parse_int, metavar, _between(low, high))
 
 
+def decimal(low: float, high: float, metavar: str) -> Kind:
+    """A number from `low` to `high`, fractions allowed."""
+    return Kind(_parse_float, metavar, _between(low, high))
+
+
 def seconds(low: float, high: float) -> Kind:
     """A duration, fractions allowed."""
-    return Kind(_parse_float, "SECONDS", _between(low, high))
+    return decimal(low, high, "SECONDS")
 
 
 def size(low: int, high: int) -> Kind:

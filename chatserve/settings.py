@@ -9,7 +9,7 @@ flag beats its variable, a variable beats the default, and an empty variable cou
 """
 
 from argparse import SUPPRESS, ArgumentParser
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
@@ -109,9 +109,16 @@ def check_settings(config: Any) -> None:
             raise ConfigError(f"{known.label}: {complaint}")
 
 
-def add_arguments(parser: ArgumentParser, *config_types: type) -> None:
-    """Give `parser` one argument per setting; an argument not given leaves no trace."""
+def add_arguments(
+    parser: ArgumentParser, *config_types: type, only: Collection[str] | None = None
+) -> None:
+    """Give `parser` one argument per setting, or per field in `only`.
+
+    An argument not given leaves no trace.
+    """
     for declared, known in settings_of(*config_types):
+        if only is not None and declared.name not in only:
+            continue
         text = f"{known.meaning} ({_origin(declared, known)})".replace("%", "%%")
         options: dict[str, Any] = {"default": SUPPRESS, "help": text}
         if known.is_positional:

@@ -88,7 +88,8 @@ class Ops(Protocol):
     def page_copy(self, kv: KVPages, sources: Tensor, destinations: Tensor) -> None:
         """Copy whole pages in every layer; both index tensors are [num_copies], int64.
 
-        No page may be both a source and a destination of one call, nor a destination twice.
+        All sources are read before any destination is written, so a page may be both. None may be
+        a destination twice.
         """
 
     def paged_decode(

@@ -22,19 +22,18 @@ Who holds which tokens of a request, from left to right (page size 4, `num_compu
     release      all is let go, nothing enters the tree
 
 Invariants:
-  1. The holders of a page are the tree, each request whose `page_ids` names it, and each copy that
-     has not run yet and reads it.
+  1. The holders of a page are the tree and each request whose `page_ids` names it.
   2. A page that two holders can see is never written: a request writes only at or behind
-     `num_computed`, and those pages are private (`assert_writable`). The one exception is a copy
-     from a running request's private page: it reads what is before `num_computed`, and runs before
-     anything is written.
+     `num_computed`, and those pages are private (`assert_writable`).
   3. The first `num_tree_pages` of a request's pages are exactly the pages of the path to `node`.
   4. A failed `try_admit` or `try_grow` changes nothing but recency, and what was evicted for it.
   5. Pinned pages leave room for one request of the longest context (`PinLimits`), so that whatever
      was not refused can run once nothing else does.
 
 Rejected: copying when a write is about to happen (the scheduler would have to ask for every token;
-the match already knows the only page where it can happen).
+the match already knows the only page where it can happen); holding the source of a copy until it
+has run (which of two equally good sources is taken depends on a tenant's tokens, and would then
+decide whose pages are evicted).
 """
 
 from collections import Counter
@@ -47,14 +46,15 @@ from chatserve.cache.radix_check import check_tree
 from chatserve.cache.radix_match import Match
 from chatserve.cache.radix_node import RadixNode
 from chatserve.cache.radix_tree import Insertion, RadixTree
-from chatserve.cache.scope import SHARED_BY_ALL, ScopePath, Span
+from chatserve.cache.scope import PUBLIC, SHARED_BY_ALL, Scope, ScopePath, Span
 
 
 @dataclass(frozen=True, slots=True)
 class PageCopy:
     """Copy the first `num_tokens` tokens' KV of one page to another before this step's forward.
 
-    The cache holds both pages until `release_copies`: the source may leave the tree meanwhile.
+    Nobody holds the source for it. It may be evicted and given out again within the same step, so
+    all sources of a step are read before any destination is written, and before the forward pass.
     """
 
     source: PageId
@@ -125,29 +125,20 @@ class PrefixCache:
     ) -> Admission | None:
         """Return pages for the first `num_tokens` tokens of a request, or None.
 
-        `match` is spent by this: the tree may be split where it ends. A copy needs its source and
-        its destination at once; where only that one page is missing, whole pages are taken and the
-        partial one is not, so that a request that fits the pool is admitted.
+        `match` is spent by this: the tree may be split where it ends. Lock, then allocate:
+        allocation evicts, and must not evict the pages that the match found.
         """
         node = self.tree.split_at(match)
-        admission = self._try_admit(node, match, num_tokens, scopes)
-        if admission is None and match.partial_page is not None:
-            admission = self._try_admit(node, match.with_partial(None, 0), num_tokens, scopes)
-        return admission
-
-    def _try_admit(
-        self, node: RadixNode, match: Match, num_tokens: int, scopes: ScopePath
-    ) -> Admission | None:
-        """Lock, then allocate: allocation evicts, and must not evict what the match found."""
         self.tree.inc_lock_ref(node)
-        sources = [match.partial_page] if match.partial_page is not None else []
-        self.allocator.retain([*match.pages, *sources])
+        self.allocator.retain(match.pages)
         new_pages = self._try_allocate(self.pages_for(num_tokens) - len(match.pages))
         if new_pages is None:
-            self.allocator.release([*sources, *match.pages])
+            self.allocator.release(match.pages)
             self._unlock(node)
             return None
-        copy = PageCopy(sources[0], new_pages[0], match.partial_tokens) if sources else None
+        copy = None
+        if match.partial_page is not None:
+            copy = PageCopy(match.partial_page, new_pages[0], match.partial_tokens)
         held = HeldPages([*match.pages, *new_pages], node, len(match.pages), scopes)
         return Admission(held, match.num_tokens(self.page_size), copy)
 
@@ -164,12 +155,7 @@ class PrefixCache:
             return []
         if count > self.num_available_pages:
             return None
-        # A pending copy may hold an evicted page, so eviction can free less than it evicts.
-        while (missing := count - self.allocator.num_free) > 0:
-            evicted = self.tree.evict(missing)
-            if not evicted:
-                return None
-            self.allocator.disown(evicted)
+        self.allocator.disown(self.tree.evict(count - self.allocator.num_free))
         return self.allocator.try_allocate(count)
 
     def commit(self, held: HeldPages, token_ids: list[int], num_computed: int) -> None:
@@ -236,10 +222,6 @@ class PrefixCache:
     def _unlock(self, node: RadixNode) -> None:
         self.allocator.disown(self.tree.dec_lock_ref(node))
 
-    def release_copies(self, copies: Iterable[PageCopy]) -> None:
-        """Let the sources go, after the step that executed the copies."""
-        self.allocator.release([copy.source for copy in copies])
-
     def assert_writable(self, held: HeldPages, start: int, end: int) -> None:
         """Crash if the tokens from `start` to `end` would be written where others can see it."""
         for index in range(start // self.page_size, self.pages_for(end)):
@@ -275,32 +257,38 @@ class PrefixCache:
     def drop_prefix(self, name: PrefixName, token_ids: list[int], scopes: ScopePath) -> None:
         """Unpin a prefix and let nobody find it any more, nor what was built on it.
 
-        What other pins hold of it stays. Pages that running requests hold go when these end.
+        What other pins hold of it stays, and so does what belongs to a wider scope: a tenant's
+        prompt takes nothing of the preamble with it. Pages that running requests hold go when
+        these end.
 
-        1. The whole pages of the prefix, or what is left of them, end at `node`. If no pin holds it
-           and nothing else goes on from where pages are missing, it is cut off, together with what
-           led only there.
-        2. Else, what goes on behind it with the prefix's last tokens is cut off.
+        1. The whole pages of the prefix, or what is left of them, end at `node`. What goes on
+           behind it with the tokens of the prefix that follow is cut off.
+        2. If `node` ends where the whole pages do, or nothing goes on from it, it is cut off too,
+           together with what led only there.
         """
         self.unpin(name)
         match = self.tree.match_prefix(token_ids, scopes)
-        tail = tuple(token_ids[len(match.pages) * self.page_size :])
+        rest = tuple(token_ids[len(match.pages) * self.page_size :])
+        owner = scopes.spans[-1].scope
         node = self.tree.split_at(match)
-        is_whole = len(tail) < self.page_size
-        if node is self.tree.root or self.pins.holds(node) or not (is_whole or not node.children):
-            for child in list(node.children):  # 2
-                begins_alike = bool(tail) and child.edge.first_page[: len(tail)] == tail
-                if begins_alike and not self.pins.holds(child):
-                    self._detach(child)
-        else:
-            self._detach(self._top_of(node))  # 1
+        for child in list(node.children):  # 1
+            length = min(len(child.edge.first_page), len(rest))
+            goes_on = length > 0 and child.edge.first_page[:length] == rest[:length]
+            if goes_on and self._may_drop(child, owner):
+                self._detach(child)
+        leads_on = len(rest) >= self.page_size and node.children
+        if not leads_on and self._may_drop(node, owner):  # 2
+            self._detach(self._top_of(node, owner))
 
-    def _top_of(self, node: RadixNode) -> RadixNode:
-        """Return the highest node above `node` that leads only there and that no pin holds."""
+    def _may_drop(self, node: RadixNode, owner: Scope) -> bool:
+        """Tell whether a node goes with a prefix of `owner`: what is wider stays."""
+        is_owners = owner == PUBLIC or node.scope.tenant == owner.tenant
+        return node is not self.tree.root and is_owners and not self.pins.holds(node)
+
+    def _top_of(self, node: RadixNode, owner: Scope) -> RadixNode:
+        """Return the highest node above `node` that leads only there and that may go with it."""
         parent = node.parent
-        while parent is not None and parent is not self.tree.root:
-            if len(parent.children) > 1 or self.pins.holds(parent):
-                break
+        while parent is not None and len(parent.children) == 1 and self._may_drop(parent, owner):
             node, parent = parent, parent.parent
         return node
 
@@ -317,9 +305,7 @@ class PrefixCache:
     def _detach(self, node: RadixNode) -> None:
         self.allocator.disown(self.tree.detach(node))
 
-    def check_invariants(
-        self, holders: Iterable[HeldPages], copies: Iterable[PageCopy] = ()
-    ) -> None:
+    def check_invariants(self, holders: Iterable[HeldPages]) -> None:
         """Recount every holder of every page. Exact and expensive; for tests and debugging."""
         check_tree(self.tree)
         self.allocator.check_invariants()
@@ -331,7 +317,6 @@ class PrefixCache:
             refs.update(held.page_ids)
             path = reversed(self.tree.path_to(held.node))
             assert held.page_ids[: held.num_tree_pages] == [p for node in path for p in node.pages]
-        refs.update(copy.source for copy in copies)
         for page in map(PageId, range(self.allocator.num_pages)):
             count = self.allocator.ref_count(page)
             assert count == refs[page], f"page {page}: {count} held, {refs[page]} counted"

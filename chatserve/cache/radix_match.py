@@ -3,6 +3,7 @@
 Owns the walk down the tree. Changes nothing, not even recency, and counts nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from chatserve.cache.children import Edge, common_length
@@ -52,39 +53,42 @@ def match_prefix(root: RadixNode, token_ids: list[int], scopes: ScopePath, page_
         page = tuple(token_ids[position : position + page_size])
         if len(page) < page_size:
             break
-        child = node.children.get(Edge(scopes.span_at(position + page_size - 1).scope, page))
+        scope = scopes.span_at(position + page_size - 1).scope
+        child = node.children.get(Edge(scope, page))
         if child is None:
             break
-        taken = common_pages(child, token_ids, position, page_size)
+        end = min(len(token_ids), scopes.scopes_from(position)[scope])
+        taken = common_pages(child, token_ids, position, end, page_size)
         pages += child.pages[:taken]
         position += taken * page_size
         node = child
     page = tuple(token_ids[position : position + page_size])
     match = Match(node, taken, tuple(pages))
-    if taken < len(node.pages):
-        rest = node.key[taken * page_size : (taken + 1) * page_size]
-        return _with_best(match, page, [(node.pages[taken], rest)])
-    found = [node.children.neighbour(Edge(scope, page)) for scope in scopes.scopes_from(position)]
-    return _with_best(
-        match, page, [(each.pages[0], each.edge.first_page) for each in found if each]
-    )
-
-
-def _with_best(
-    match: Match,
-    page: tuple[int, ...],
-    candidates: list[tuple[PageId, "list[int] | tuple[int, ...]"]],
-) -> Match:
-    for page_id, tokens in candidates:
-        common = common_length(page, tokens)
+    for scope, end in scopes.scopes_from(position).items():
+        page_id, tokens = _page_like(node, taken, Edge(scope, page), page_size)
+        common = min(common_length(page, tokens), end - position)
         if common > match.partial_tokens:
             match = match.with_partial(page_id, common)
     return match
 
 
-def common_pages(node: RadixNode, token_ids: list[int], position: int, page_size: int) -> int:
-    """Return how many whole pages of `node` agree with `token_ids` from `position` on."""
-    limit = min(len(node.key), len(token_ids) - position) // page_size
+def _page_like(
+    node: RadixNode, taken: int, edge: Edge, page_size: int
+) -> tuple[PageId | None, Sequence[int]]:
+    """Return the page behind the first `taken` of `node` that is most like an edge's page."""
+    if taken < len(node.pages):
+        if node.scope != edge.scope:
+            return None, ()
+        return node.pages[taken], node.key[taken * page_size : (taken + 1) * page_size]
+    known = node.children.neighbour(edge)
+    return (known.pages[0], known.edge.first_page) if known is not None else (None, ())
+
+
+def common_pages(
+    node: RadixNode, token_ids: list[int], position: int, end: int, page_size: int
+) -> int:
+    """Return how many whole pages of `node` agree with `token_ids` from `position` to `end`."""
+    limit = min(len(node.key), end - position) // page_size
     if node.key[: limit * page_size] == token_ids[position : position + limit * page_size]:
         return limit
     low, high = 0, limit - 1  # the first `low` pages agree, the first `high + 1` do not

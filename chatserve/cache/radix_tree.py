@@ -175,7 +175,7 @@ class RadixTree:
             child = node.children.get(Edge(span.scope, page)) if len(page) == size else None
             if child is None:
                 break
-            taken = common_pages(child, token_ids, position, size)
+            taken = common_pages(child, token_ids, position, len(token_ids), size)
             node = self.split_node(child, taken) if taken < len(child.pages) else child
             self._retain_longer(node, span)
             survivors += node.pages
@@ -290,12 +290,15 @@ class RadixTree:
         """
         self.advance(now_s)
         dropped: list[PageId] = []
+        held: list[RadixNode] = []
         while (node := self._expiry.pop_due(now_s)) is not None:
             if node.lock_ref:
-                node.last_use_s = now_s
-                self._expiry.offer(node)
+                held.append(node)
             else:
                 dropped += self.detach(node)
+        for node in held:  # In use is used now. Offered last, or a ttl of 0 would come up again.
+            node.last_use_s = now_s
+            self._expiry.offer(node)
         return dropped
 
     def detach(self, top: RadixNode) -> list[PageId]:

@@ -71,9 +71,12 @@ class ScopePath:
         """Return the span that the token at `position` is in."""
         return next(span for span in self.spans if position < span.end)
 
-    def scopes_from(self, position: int) -> list[Scope]:
-        """Return the scopes in which a page may be found that begins at `position`."""
-        return list(dict.fromkeys(span.scope for span in self.spans if position < span.end))
+    def scopes_from(self, position: int) -> dict[Scope, int]:
+        """Return the scopes in which a page that begins at `position` may be found.
+
+        For each, up to which token it may be used: where the prompt enters a narrower scope.
+        """
+        return {span.scope: span.end for span in self.spans if position < span.end}
 
     def page_runs(self, first: int, end: int, page_size: int) -> Iterator[tuple[Span, int]]:
         """Cut whole pages `first` to `end` into runs of one span; yield each with its end."""

@@ -15,6 +15,7 @@ from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import chain, takewhile
 
 from chatserve.cache.scope import NO_RETENTION, PUBLIC, Retention, Scope, ScopePath, Span
 
@@ -70,29 +71,36 @@ class ScopeMap:
         for owner in dict.fromkeys(("", tenant)):
             end, retention = self._known(owner, token_ids)
             if end > (spans[-1].end if spans else 0):
-                spans.append(Span(self._scope(owner), end, retention))
-        spans.append(Span(self._scope(tenant, user), retention=self._retention))
+                spans.append(Span(self._scope_of_prompts(owner), end, retention))
+        spans.append(Span(self._scope_of_conversation(tenant, user), retention=self._retention))
         return ScopePath(tuple(spans))
 
-    def _scope(self, tenant: str, user: str = "") -> Scope:
-        if self._cache_scope is CacheScope.ALL:
-            return PUBLIC
-        return Scope(tenant, user if self._cache_scope is CacheScope.USER else "")
+    def _scope_of_prompts(self, tenant: str) -> Scope:
+        return PUBLIC if self._cache_scope is CacheScope.ALL else Scope(tenant)
+
+    def _scope_of_conversation(self, tenant: str, user: str) -> Scope:
+        """Return who shares a conversation. One without a user has a scope of its own too."""
+        if self._cache_scope is CacheScope.USER and tenant:
+            return Scope(tenant, f"user {user}")
+        return self._scope_of_prompts(tenant)
 
     def _known(self, owner: str, token_ids: Sequence[int]) -> tuple[int, Retention]:
         """Return how many leading ids equal those of a prefix of `owner`, and its retention.
 
-        Among sorted runs, the one that shares most with another stands next to where that belongs.
+        Among sorted runs, those that share most with another stand next to where that belongs.
         """
         prefixes = self._prefixes.get(owner, [])
         prompt = tuple(token_ids)
         index = bisect_left(prefixes, prompt)
-        best, retention = 0, NO_RETENTION
-        for prefix in prefixes[max(0, index - 1) : index + 1]:
-            common = _common_length(prefix, prompt)
-            if common > best:
-                best, retention = common, max(self._retentions[owner, prefix])
-        return best, retention
+        beside = prefixes[max(0, index - 1) : index + 1]
+        best = max((_common_length(prefix, prompt) for prefix in beside), default=0)
+        if best == 0:
+            return 0, NO_RETENTION
+        start = prompt[:best]
+        alike = takewhile(lambda prefix: prefix[:best] == start, prefixes[index:])
+        before = takewhile(lambda prefix: prefix[:best] == start, reversed(prefixes[:index]))
+        known = [self._retentions[owner, prefix] for prefix in (*alike, *before)]
+        return best, max(chain.from_iterable(known))
 
 
 def _common_length(a: tuple[int, ...], b: tuple[int, ...]) -> int:

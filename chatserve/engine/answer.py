@@ -101,6 +101,14 @@ class Answer:
         engine_id = RequestId(f"{request.request_id}#{self.claim.epoch}")
         return replace(request, request_id=engine_id)
 
+    @property
+    def deadline_s(self) -> float | None:
+        """When the answer must have ended, on the caller's clock; None for no such time."""
+        timeout_ms = self.claim.request.timeout_ms
+        if timeout_ms is None:
+            return None
+        return self.clock.claimed_s + (timeout_ms - self.claim.queued_ms) / 1e3
+
     def take(self, output: RequestOutput, now_s: float) -> None:
         """Take in what one step did for the request. Ignored once the answer has ended."""
         if self.is_finished:
@@ -118,7 +126,25 @@ class Answer:
         if output.finish_reason is not None:
             self.finish(output.finish_reason, output.error_message)
 
-    def finish(self, reason: FinishReason, error_message: str | None = None) -> None:
+    def exceed_deadline(self, now_s: float) -> None:
+        """End the answer because its time is over; what there is of it stays. Idempotent."""
+        timeout_ms = self.claim.request.timeout_ms
+        assert timeout_ms is not None, f"{self.claim.request.request_id} has no deadline"
+        lasted_s = self.claim.queued_ms / 1e3 + now_s - self.clock.claimed_s
+        self.finish(
+            FinishReason.ERROR,
+            f"the answer was not complete {lasted_s:.1f} s after its request was queued, "
+            f"its timeout is {timeout_ms / 1e3:g} s",
+            error_code="deadline_exceeded",
+        )
+
+    def finish(
+        self,
+        reason: FinishReason,
+        error_message: str | None = None,
+        *,
+        error_code: str = "generation_failed",
+    ) -> None:
         """End the answer; what was held back until now is written with the end. Idempotent."""
         if self.is_finished:
             return
@@ -131,7 +157,7 @@ class Answer:
             finish_reason=reason,
             usage=self._usage(),
             timings=self.clock.timings(),
-            error_code="generation_failed" if is_error else None,
+            error_code=error_code if is_error else None,
             error_message=error_message if is_error else None,
         )
         if self._num_logged_or_pending >= _FIRST_OPENING_SEQUENCE + len(_OPENING):

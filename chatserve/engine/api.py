@@ -238,12 +238,15 @@ class PrefixState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PrefixReport:
-    """News of a kept prefix. `is_restored` says that it came from disk and was not computed."""
+    """News of a kept prefix.
 
-    tenant: str
-    name: str
+    Its tokens take `num_pages` pages, those that it shares with others included. `is_restored` says
+    that they came from disk and were not computed.
+    """
+
+    prefix: KeptPrefix
     state: PrefixState
-    num_tokens: int
+    num_pages: int
     is_restored: bool = False
     reason: str | None = None
 

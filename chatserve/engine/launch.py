@@ -1,7 +1,8 @@
 """Puts a worker together from its settings and runs it: `chatserve engine`.
 
-Owns the choices that depend on the machine and the model: dtype, number of pages, context length.
-The parts know nothing of settings.
+Owns the order in which the parts are made. What depends on the machine and the model (pages,
+context, limits of a step) comes from the plan, the same that `chatserve plan` prints; the parts
+know nothing of settings.
 """
 
 import asyncio
@@ -9,36 +10,46 @@ import logging
 import signal
 from dataclasses import dataclass
 
-import torch
-
+from chatserve.cache.pins import PinLimits
 from chatserve.cache.prefix_cache import PrefixCache
+from chatserve.cache.scope import Retention
+from chatserve.cache.scope_map import CacheScope, ScopeMap
 from chatserve.config import EngineConfig
 from chatserve.engine.api import ModelCard
 from chatserve.engine.engine_core import EngineCore
 from chatserve.engine.engine_thread import EngineThread
-from chatserve.engine.kv_pool import allocate_kv_pages, choose_num_pages
+from chatserve.engine.kv_pool import allocate_kv_pages
 from chatserve.engine.model_runner import ModelRunner
+from chatserve.engine.prefix_files import PrefixFiles
+from chatserve.engine.saved_prefixes import SavedPrefixes
 from chatserve.engine.scheduler import Scheduler, SchedulerConfig
 from chatserve.engine.worker import Worker, WorkerOptions
 from chatserve.engine.worker_id import forget_dead_neighbours, new_worker_id
 from chatserve.engine.worker_metrics import WorkerMetrics
-from chatserve.errors import ConfigError
 from chatserve.kernels import get_ops
 from chatserve.model.catalog import CATALOG, resolve_model
-from chatserve.model.config import ModelConfig
 from chatserve.model.weights import LoadedModel, load_model, resolve_dtype
+from chatserve.planning.machine import require_device, use_threads
+from chatserve.planning.plan import Plan
+from chatserve.planning.report import log_lines
+from chatserve.planning.sources import plan_for_loaded
 from chatserve.store.connection import open_store
+from chatserve.store.fair_queue import TokenWeights
 from chatserve.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
+_TENANTS_THAT_PIN_THEIR_SHARE = 4
+"""Among how many tenants what may be pinned is divided, where no quota is given."""
+
 
 @dataclass(frozen=True, slots=True)
 class BuiltEngine:
-    """An engine that has not started, and what it tells the gateways of itself."""
+    """An engine that has not started, what it tells the gateways of itself, and its limits."""
 
     engine: EngineThread
     card: ModelCard
+    plan: Plan
 
 
 async def run_worker(config: EngineConfig) -> None:
@@ -58,6 +69,7 @@ async def run_worker(config: EngineConfig) -> None:
         await forget_dead_neighbours(store.workers)
         built = await asyncio.to_thread(build_engine, config)
         metrics = WorkerMetrics(built.engine.stats)
+        max_num_seqs = built.plan.max_num_seqs.value
         worker = Worker(
             store,
             built.engine,
@@ -66,8 +78,9 @@ async def run_worker(config: EngineConfig) -> None:
             WorkerOptions(
                 worker_id=new_worker_id(),
                 # A few more than can run, so that a free seat is taken in the very next step.
-                max_claims=config.max_num_seqs + max(1, config.max_num_seqs // 4),
+                max_claims=max_num_seqs + max(1, max_num_seqs // 4),
                 metrics_url=metrics.serve(config.metrics_host, config.metrics_port),
+                weights=TokenWeights(config.input_token_weight, config.output_token_weight),
             ),
         )
         await worker.run(stop)
@@ -77,10 +90,8 @@ async def run_worker(config: EngineConfig) -> None:
 
 def build_engine(config: EngineConfig) -> BuiltEngine:
     """Load the model and put an engine around it."""
-    if config.device == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("--device cuda: torch finds no CUDA device here; use --device cpu")
-    if config.num_threads is not None:
-        torch.set_num_threads(config.num_threads)
+    require_device(config.device)
+    use_threads(config.num_threads)
     dtype = resolve_dtype(config.dtype, config.device)
     ops = get_ops(config.device, config.cpu_level)
     model = load_model(
@@ -90,19 +101,20 @@ def build_engine(config: EngineConfig) -> BuiltEngine:
         cache_dir=config.data_dir / "weights",
         ops=ops,
     )
-    max_model_len = _context_length(config, model.config)
-    num_pages = _num_pages(config, model.config, dtype, max_model_len)
-    max_model_len = min(max_model_len, num_pages * config.page_size)
+    dtype_name = str(dtype).removeprefix("torch.")
+    plan = plan_for_loaded(config, model.name, model.config, dtype_name)
+    _log(plan, config.device)
     scheduler = Scheduler(
         SchedulerConfig(
-            max_num_seqs=config.max_num_seqs,
-            max_num_batched_tokens=config.max_num_batched_tokens,
-            max_model_len=max_model_len,
+            max_num_seqs=plan.max_num_seqs.value,
+            max_num_batched_tokens=plan.max_num_batched_tokens.value,
+            max_model_len=plan.max_model_len,
             eos_token_ids=frozenset(model.eos_token_ids),
         ),
-        PrefixCache(num_pages, config.page_size, enabled=config.prefix_cache),
+        _make_cache(config, plan),
+        _make_scope_map(config),
     )
-    pages = allocate_kv_pages(model.config, num_pages, config.page_size, dtype, config.device)
+    pages = allocate_kv_pages(model.config, plan.num_pages, config.page_size, dtype, config.device)
     runner = ModelRunner(
         model.decoder,
         pages,
@@ -110,37 +122,51 @@ def build_engine(config: EngineConfig) -> BuiltEngine:
         eos_token_ids=frozenset(model.eos_token_ids),
         device=config.device,
     )
-    card = _model_card(config, model, max_model_len)
-    logger.info(
-        "serving %s in %s on %s: %d pages of %d tokens, context %d, up to %d requests at once",
-        *(card.name, str(dtype).removeprefix("torch."), config.device),
-        *(num_pages, config.page_size, max_model_len, config.max_num_seqs),
+    saved = _open_saved(config, runner, model.fingerprint)
+    core = EngineCore(scheduler, runner, Tokenizer.from_json(model.tokenizer_json), saved=saved)
+    card = _model_card(config, model, plan.max_model_len)
+    return BuiltEngine(EngineThread(core), card, plan)
+
+
+def _make_cache(config: EngineConfig, plan: Plan) -> PrefixCache:
+    tenant_pages = config.tenant_pinned_pages
+    if tenant_pages is None:
+        tenant_pages = plan.max_pinned_pages // _TENANTS_THAT_PIN_THEIR_SHARE
+    return PrefixCache(
+        plan.num_pages,
+        config.page_size,
+        enabled=config.prefix_cache,
+        pin_limits=PinLimits(plan.max_pinned_pages, tenant_pages),
     )
-    core = EngineCore(scheduler, runner, Tokenizer.from_json(model.tokenizer_json))
-    return BuiltEngine(EngineThread(core), card)
 
 
-def _context_length(config: EngineConfig, model: ModelConfig) -> int:
-    limit = model.max_position_embeddings
-    if config.max_model_len is not None and config.max_model_len > limit:
-        raise ConfigError(
-            f"--max-model-len {config.max_model_len}: the model's context is {limit} tokens"
+def _make_scope_map(config: EngineConfig) -> ScopeMap:
+    scope = CacheScope(config.cache_scope)
+    if scope is CacheScope.ALL:
+        logger.warning(
+            "--cache-scope all: by the time that answers take, tenants can find out what others ask"
         )
-    return config.max_model_len or limit
+    ttl_s = float("inf") if config.cache_ttl_s is None else config.cache_ttl_s
+    return ScopeMap(scope, Retention(ttl_s=ttl_s))
 
 
-def _num_pages(
-    config: EngineConfig, model: ModelConfig, dtype: torch.dtype, max_model_len: int
-) -> int:
-    if config.num_pages is not None:
-        return config.num_pages
-    pages_per_seat = -(-max_model_len // config.page_size)
-    return choose_num_pages(
-        page_bytes=config.page_size * model.kv_bytes_per_token(dtype),
-        wanted_pages=config.max_num_seqs * pages_per_seat,
-        kv_memory_bytes=config.kv_memory_bytes,
-        device=config.device,
-    )
+def _open_saved(
+    config: EngineConfig, runner: ModelRunner, fingerprint: str
+) -> SavedPrefixes | None:
+    if config.saved_prefixes_bytes == 0:
+        return None
+    layout = runner.pool_layout(fingerprint)
+    folder = config.data_dir / "prefixes"
+    files = PrefixFiles(folder, layout, max_bytes=config.saved_prefixes_bytes)
+    return SavedPrefixes(files, runner, layout)
+
+
+def _log(plan: Plan, device: str) -> None:
+    logger.info("serving %s in %s on %s", plan.inputs.model, plan.inputs.cost.dtype, device)
+    for line in log_lines(plan):
+        logger.info("%s", line)
+    for warning in plan.warnings:
+        logger.warning("%s", warning)
 
 
 def _model_card(config: EngineConfig, model: LoadedModel, max_model_len: int) -> ModelCard:

@@ -76,6 +76,9 @@ class PrefixKeeper:
             return self._report(name, PrefixState.REFUSED, reason=_explain(request.pin_shortfall))
         if request.pin_as is None:
             return self._report(name, PrefixState.CACHED)
+        if name not in self._cache.pins:
+            # What it was built on was removed while it was computed: once more, from there.
+            return self._warm_up(name, self._kept[name])
         self._save(name)
         return self._report(name, PrefixState.PINNED)
 
@@ -173,8 +176,9 @@ class PrefixKeeper:
             logger.warning(
                 "prompt %r of tenant %r is not pinned: %s", name.name, name.tenant, reason
             )
-        num_tokens = len(self._kept[name].token_ids)
-        return PrefixReport(name.tenant, name.name, state, num_tokens, is_restored, reason)
+        prefix = self._kept[name]
+        num_pages = self._cache.pages_for(len(prefix.token_ids))
+        return PrefixReport(prefix, state, num_pages, is_restored, reason)
 
 
 def _retention(prefix: KeptPrefix) -> Retention:

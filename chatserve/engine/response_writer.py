@@ -48,6 +48,7 @@ class ResponseWriter:
         self._on_room = on_room
         self._answers: dict[RequestId, Answer] = {}
         self._running: dict[RequestId, Answer] = {}  # by the engine's ids
+        self._timers: dict[RequestId, asyncio.TimerHandle] = {}  # of those with a deadline
         self._wake = asyncio.Event()
 
     @property
@@ -60,9 +61,13 @@ class ResponseWriter:
         Its id may be open still: the lease was lost and won again before that was noticed.
         """
         self.drop([claim.request.request_id])
-        has_prefix_cache = self._engine.stats().has_prefix_cache
-        answer = Answer(claim, time.monotonic(), has_prefix_cache=has_prefix_cache)
+        has_prefix_cache, now_s = self._engine.stats().has_prefix_cache, time.monotonic()
+        answer = Answer(claim, now_s, has_prefix_cache=has_prefix_cache)
         self._answers[claim.request.request_id] = answer
+        if answer.deadline_s is not None:
+            self._timers[claim.request.request_id] = asyncio.get_running_loop().call_later(
+                answer.deadline_s - now_s, self._end_overdue, answer
+            )
         request = answer.engine_request
         self._running[request.request_id] = answer
         self._engine.add(request, claim.logged_token_ids)
@@ -90,9 +95,18 @@ class ResponseWriter:
     def drop(self, request_ids: Iterable[RequestId]) -> None:
         """Forget answers, of which nothing more is to be written."""
         for request_id in request_ids:
+            timer = self._timers.pop(request_id, None)
+            if timer is not None:
+                timer.cancel()
             answer = self._answers.pop(request_id, None)
             if answer is not None:
                 self._abort(answer)
+
+    def _end_overdue(self, answer: Answer) -> None:
+        """End an answer at its deadline; its pages are free when the running step has ended."""
+        answer.exceed_deadline(time.monotonic())
+        self._abort(answer)
+        self._wake.set()
 
     def _abort(self, answer: Answer) -> None:
         """Stop the engine's work on an answer, unless it has ended there."""

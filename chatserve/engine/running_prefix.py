@@ -12,6 +12,15 @@ from chatserve.cache.scope import ScopePath
 from chatserve.engine.request import Request
 
 
+def will_be_found(request: Request) -> bool:
+    """Tell whether what a running request computes will be open to others.
+
+    It will not be if the prefix that it builds on was removed meanwhile.
+    """
+    assert request.held is not None
+    return not request.held.node.is_detached
+
+
 def shared_whole_pages(leader: Request, request: Request, scopes: ScopePath, page_size: int) -> int:
     """Return how many leading pages of both prompts are equal and open to both."""
     assert leader.held is not None

@@ -32,7 +32,8 @@ Invariants:
   3. If nothing runs and something waits, the next step admits something: `add` refuses what cannot
      fit a pool with all pins in it, and everything else that nobody holds can be evicted.
   4. What a tenant's requests find, and so what a step computes of them, is a function of their own
-     and of public tokens, and of the lengths of everybody's (`ScopePath`).
+     and of public tokens, of the lengths of everybody's, and of which of another tenant's prompts
+     are alike (`ScopePath`).
 
 Rejected: taking pages chunk by chunk during a prefill (two half-done prefills can starve each other
 of their last pages; with the prompt's pages taken at admission only decodes ever ask for more).
@@ -48,7 +49,7 @@ from chatserve.cache.scope import ScopePath
 from chatserve.cache.scope_map import ScopeMap
 from chatserve.engine.api import FinishReason, RequestId
 from chatserve.engine.request import Request, RequestState
-from chatserve.engine.running_prefix import borrow_tail, shared_whole_pages
+from chatserve.engine.running_prefix import borrow_tail, shared_whole_pages, will_be_found
 from chatserve.engine.tenant_shares import TenantShares
 from chatserve.engine.waiting_line import WaitingLine
 from chatserve.errors import InvalidRequest
@@ -202,6 +203,7 @@ class Scheduler:
         )[1]
 
     def _preempt(self, request: Request, step: "_Step") -> None:
+        step.unschedule(request)
         self.running.remove(request)
         self._retire(request)
         request.state = RequestState.WAITING
@@ -245,7 +247,7 @@ class Scheduler:
         return any(
             shared_whole_pages(leader, request, scopes, size) * size > num_known_tokens
             for leader in self.running
-            if self.cache.enabled and leader.is_prefilling
+            if self.cache.enabled and leader.is_prefilling and will_be_found(leader)
         )
 
     def _try_admit(self, request: Request, match: Match, scopes: ScopePath, step: "_Step") -> bool:
@@ -270,7 +272,6 @@ class Scheduler:
         self, output: SchedulerOutput, sampled: Mapping[RequestId, int | None]
     ) -> list[TokenResult]:
         """Take a step's results in: progress, full pages into the tree, tokens, natural ends."""
-        self.cache.release_copies(output.page_copies)
         results: list[TokenResult] = []
         for run in output.scheduled:
             request = run.request
@@ -343,9 +344,10 @@ class Scheduler:
 
     def _retire(self, request: Request) -> None:
         assert request.held is not None
-        if request.pin_as is not None and request.num_uncomputed_tokens == 0:
-            pinned = self.cache.pin(request.pin_as, request.held, request.token_ids)
-            request.pin_shortfall = pinned
+        can_pin = request.num_uncomputed_tokens == 0 and will_be_found(request)
+        if request.pin_as is not None and can_pin:
+            shortfall = self.cache.pin(request.pin_as, request.held, request.token_ids)
+            request.pin_shortfall = shortfall
         else:
             self.cache.retire(request.held, request.token_ids, request.num_computed_tokens)
         request.held = None
@@ -370,3 +372,9 @@ class _Step:
         self.page_copies: list[PageCopy] = []
         self.admitted: list[Request] = []
         self.preempted: list[Request] = []
+
+    def unschedule(self, request: Request) -> None:
+        """Take back what was given to a request in this step: it loses its pages."""
+        given = [run for run in self.scheduled if run.request is request]
+        self.budget += sum(len(run.token_ids) for run in given)
+        self.scheduled = [run for run in self.scheduled if run.request is not request]

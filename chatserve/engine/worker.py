@@ -7,11 +7,14 @@ requests to and hears from.
     listen      waits for the bell of the model's queue and for cancels in the worker's inbox
     write       appends what the engine produced (ResponseWriter)
     beat        renews leases and the sign of life, unless the engine hangs
-    reap        takes requests of workers that fell silent back into the queue
+    reap        takes requests of workers that fell silent back into the queue, and ends those
+                whose time is over while they wait
+    prompts     has registered prompts ready, and tells what became of them (PromptWatch)
 
-A request is this worker's while its lease lasts. What ends it early: a cancel, a lease that was
-lost (somebody else has it, nothing of ours is accepted any more), or the worker's own stop, which
-hands its requests back to the front of the queue; the reader sees a pause and no seam.
+A request is this worker's while its lease lasts. What ends it early: a cancel, its deadline, a
+lease that was lost (somebody else has it, nothing of ours is accepted any more), or the worker's
+own stop, which hands its requests back to their places in the queue; the reader sees a pause and
+no seam.
 """
 
 import asyncio
@@ -23,10 +26,12 @@ from typing import Any, TypeVar
 from chatserve import __version__
 from chatserve.engine.api import ModelCard, RequestId
 from chatserve.engine.engine_thread import EngineThread
+from chatserve.engine.prompt_watch import PromptWatch
 from chatserve.engine.response_writer import ResponseWriter
 from chatserve.engine.worker_metrics import WorkerMetrics
 from chatserve.errors import EngineError, StoreError
 from chatserve.store.connection import Store
+from chatserve.store.fair_queue import DEFAULT_WEIGHTS, TokenWeights
 from chatserve.store.queue import Cursor
 from chatserve.store.workers import WorkerBeat
 
@@ -46,16 +51,20 @@ class WorkerTimes:
     beat_ttl_ms: int = 4_000
     reap_s: float = 2.0
     listen_ms: int = 2_000
-    hang_s: float = 120.0
+    hang_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """Who a worker is, how many requests it takes at once, where its metrics are."""
+    """Who a worker is, how many requests it takes at once and what it charges for their tokens.
+
+    `metrics_url` is where its metrics are.
+    """
 
     worker_id: str
     max_claims: int
     metrics_url: str | None = None
+    weights: TokenWeights = DEFAULT_WEIGHTS
     times: WorkerTimes = WorkerTimes()
 
 
@@ -91,6 +100,14 @@ class Worker:
         self._claiming = asyncio.Lock()
         self._fingerprint = ""
         self._hang_watch = HangWatch(engine, self._times.hang_s)
+        self._prompt_watch = PromptWatch(
+            store,
+            engine,
+            card,
+            options.worker_id,
+            renew_s=self._times.beat_s,
+            ttl_ms=self._times.beat_ttl_ms,
+        )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set.
@@ -105,6 +122,7 @@ class Worker:
         self._engine.start(
             lambda outputs: _call_soon(loop, self._writer.take, outputs),
             lambda error: _call_soon(loop, died.set_result, error),
+            lambda reports: _call_soon(loop, self._prompt_watch.take, reports),
         )
         await self._beat()
         tasks = [asyncio.create_task(self._writer.run(), name="write"), *self._store_tasks()]
@@ -128,6 +146,7 @@ class Worker:
             "listen": self._listener(),
             "beat": _every(self._times.beat_s, self._beat),
             "reap": _every(self._times.reap_s, self._reap),
+            **self._prompt_watch.bodies,
         }
         return [asyncio.create_task(_persist(body), name=name) for name, body in bodies.items()]
 
@@ -141,7 +160,11 @@ class Worker:
         try:
             async with self._claiming:
                 claims = await self._store.queue.claim(
-                    self._worker_id, self._card.name, seats, self._times.lease_ms
+                    self._worker_id,
+                    self._card.name,
+                    seats,
+                    self._times.lease_ms,
+                    self._options.weights,
                 )
                 for claim in claims:
                     self._writer.open(claim)
@@ -199,6 +222,9 @@ class Worker:
         reaped = await self._store.queue.reap()
         if reaped:
             logger.warning("took back %d requests from a worker that fell silent", len(reaped))
+        overdue = await self._store.queue.end_overdue()
+        if overdue:
+            logger.warning("%d requests waited longer than their timeout", len(overdue))
 
     async def _hand_back(self) -> None:
         """Write what is done, give the rest back, and say goodbye."""

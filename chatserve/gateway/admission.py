@@ -1,7 +1,8 @@
 """Whether a request can be served at all, decided before anything is stored.
 
 Owns the checks that need the model card: the length of the prompt, the range of token ids, the
-model's sampling defaults, and what the context leaves for the answer. Pure; knows no store.
+model's sampling defaults, and what the context leaves for the answer; and how long a request may
+take. Pure; knows no store.
 
 A request that could never run is refused here, with the sizes in the message. One that merely has
 to wait is not this module's business.
@@ -19,6 +20,10 @@ from chatserve.protocol.sampling import SamplingFields
 # Every seed a client may send fits in 64 bits; a drawn one also survives a JavaScript number.
 _SEED_SPACE = 2**63
 _DRAWN_SEED_BITS = 53
+
+# 2^64 divided by the golden ratio, whose multiples lie far apart (Knuth, TAOCP 3, section 6.4). So
+# clients that count their seeds up do not meet the choices of their own neighbours.
+_SEED_STRIDE = 0x9E3779B97F4A7C15
 
 N = TypeVar("N", int, float)
 
@@ -78,6 +83,20 @@ def sampling_params(
         stop_token_ids=tuple(fields.stop_token_ids),
         ignore_eos=fields.ignore_eos,
     )
+
+
+def seed_of_choice(seed: int, index: int) -> int:
+    """Return the seed of one choice of a request; the first has the request's own."""
+    return (seed + index * _SEED_STRIDE) % _SEED_SPACE
+
+
+def timeout_ms(asked_s: float | None, limit_s: float | None) -> int | None:
+    """Return how long a request may take from enqueue to end, None for as long as it likes.
+
+    The shorter of what its client asked and what the operator allows holds.
+    """
+    limits_s = [seconds for seconds in (asked_s, limit_s) if seconds is not None]
+    return max(1, round(1e3 * min(limits_s))) if limits_s else None
 
 
 def _given(value: N | None, default: N) -> N:

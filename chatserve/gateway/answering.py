@@ -28,7 +28,7 @@ from chatserve.gateway.history import find_response
 from chatserve.gateway.ids import id_of_frame, new_id
 from chatserve.gateway.lanes import Lanes, Turn
 from chatserve.gateway.outbox import Outbox
-from chatserve.gateway.queue_position import tell_position
+from chatserve.gateway.queue_position import tell_place
 from chatserve.gateway.replies import as_client_error
 from chatserve.gateway.responses import draft_response, head_of
 from chatserve.gateway.services import Services
@@ -192,8 +192,8 @@ class Answering:
                     await self._send(event, envelope)
                 if telling is not None:
                     telling.cancel()
-                elif entry.event.kind is EventKind.QUEUED and answer.position:
-                    telling = self._tasks.create_task(self._tell_position(answer, envelope))
+                elif entry.event.kind is EventKind.QUEUED:
+                    telling = self._tasks.create_task(self._tell_place(answer, envelope))
         finally:
             if telling is not None:
                 telling.cancel()
@@ -207,13 +207,13 @@ class Answering:
         ):
             await self._send(event, envelope)
 
-    async def _tell_position(self, answer: Answer, envelope: Envelope) -> None:
-        async for position in tell_position(self._services.store.queue, answer):
+    async def _tell_place(self, answer: Answer, envelope: Envelope) -> None:
+        async for place in tell_place(self._services.store.queue, answer):
             update = {
                 "type": "chatserve:queue.updated",
                 "response_id": answer.record.response_id,
-                "position": position,
-                "eta_ms": None,
+                "position": place.position,
+                "eta_ms": place.eta_ms,
             }
             await self._send(update, envelope)
 

@@ -1,28 +1,46 @@
 """What both completion endpoints do once they have a prompt: generate, and reply or stream.
 
 Owns the common path: admit, draft, start, then either one JSON object or an event stream, and the
-end of the generation when the client leaves. Knows neither messages nor templates.
+end of the generations when the client leaves. Knows neither messages nor templates.
+
+The one idea: each of the `n` choices is a generation like any other, with an id and a log of its
+own. They differ in their seeds; the engine computes their common prompt once. What is read and
+sent is all of them or an error: when one is refused or fails, leaving cancels the rest.
 """
 
 import time
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from functools import partial
 
 from starlette.types import Receive, Scope, Send
 
-from chatserve.engine.api import GenerationRequest, Outcome, RequestId
+from chatserve.engine.api import GenerationRequest, Outcome, RequestId, SamplingParams, Usage
 from chatserve.errors import ClientError, StoreError
-from chatserve.gateway.admission import check_prompt, sampling_params
+from chatserve.gateway.admission import (
+    check_prompt,
+    sampling_params,
+    seed_of_choice,
+    timeout_ms,
+)
 from chatserve.gateway.disconnect import until_disconnect
 from chatserve.gateway.generation import Answer, Draft
 from chatserve.gateway.ids import new_id
 from chatserve.gateway.models import ServedModel
 from chatserve.gateway.replies import as_client_error, ignored_header, json_response
 from chatserve.gateway.services import Services
-from chatserve.gateway.sse import DONE, data_frame, send_events
-from chatserve.protocol.completion_answers import AnswerHead, AnswerShape, AnswerWriter
+from chatserve.gateway.sse import DONE, Write, data_frame, send_events
+from chatserve.gateway.together import run_together
+from chatserve.protocol.completion_answers import (
+    AnswerHead,
+    AnswerShape,
+    AnswerWriter,
+    Choice,
+    finish_reason,
+)
 from chatserve.protocol.errors import error_body
-from chatserve.protocol.request_fields import StreamFields
+from chatserve.protocol.request_fields import QueueFields, ReplyFields
 from chatserve.protocol.sampling import SamplingFields
 from chatserve.store.keys import LOG_TTL_S
 from chatserve.store.responses import ResponseRecord
@@ -39,7 +57,8 @@ class Completion:
     prompt_token_ids: tuple[int, ...]
     prompt_param: str
     sampling: SamplingFields
-    stream: StreamFields
+    queue: QueueFields
+    reply: ReplyFields
     shape: AnswerShape
     id_prefix: str
     ignored: tuple[str, ...]
@@ -55,25 +74,29 @@ async def reply_to_completion(
     Raises:
         ClientError, StoreError: Nothing has been sent yet.
     """
-    draft = _draft(completion)
-    record = draft.record
+    drafts = _drafts(completion, services.config.request_timeout_s)
+    record = drafts[0].record
     headers = {"x-request-id": record.response_id, **ignored_header(completion.ignored)}
     writer = AnswerWriter(
         AnswerHead(record.response_id, record.model, record.created_at),
         completion.shape,
-        completion.stream.include_usage,
+        completion.reply.include_usage,
     )
-    async with services.generations.start(draft) as answer:
-        if completion.stream.stream:
-            await send_events(receive, send, _frames(answer, writer), headers)
+    async with AsyncExitStack() as started:
+        answers = [
+            await started.enter_async_context(services.generations.start(draft)) for draft in drafts
+        ]
+        if completion.reply.stream:
+            await send_events(receive, send, partial(_stream, answers, writer), headers)
             return
-        collected = await until_disconnect(receive, _collect(answer))
-    if collected is not None:
-        reply = json_response(writer.whole(*collected), headers=headers)
+        choices = await until_disconnect(receive, run_together(map(_collect, answers)))
+    if choices is not None:
+        reply = json_response(writer.whole(choices), headers=headers)
         await reply(scope, receive, send)
 
 
-def _draft(completion: Completion) -> Draft:
+def _drafts(completion: Completion, max_timeout_s: float | None) -> list[Draft]:
+    """Return a draft for each choice, or raise InvalidRequest."""
     card = completion.model.card
     prompt = completion.prompt_token_ids
     check_prompt(prompt, card, param=completion.prompt_param)
@@ -83,34 +106,62 @@ def _draft(completion: Completion) -> Draft:
         prompt_len=len(prompt),
         default_max_tokens=completion.default_max_tokens,
     )
+    seeds = [seed_of_choice(sampling.seed, index) for index in range(completion.reply.n)]
+    return [_draft(completion, replace(sampling, seed=seed), max_timeout_s) for seed in seeds]
+
+
+def _draft(completion: Completion, sampling: SamplingParams, max_timeout_s: float | None) -> Draft:
     request_id = RequestId(new_id(completion.id_prefix))
+    model_name = completion.model.card.name
     record = ResponseRecord(
         response_id=request_id,
-        model=card.name,
+        model=model_name,
         created_at=int(time.time()),
         ttl_s=LOG_TTL_S,
         assistant_message_id=new_id("msg_"),
     )
-    request = GenerationRequest(request_id, card.name, prompt, sampling)
+    request = GenerationRequest(
+        request_id,
+        model_name,
+        completion.prompt_token_ids,
+        sampling,
+        priority=completion.queue.priority,
+        timeout_ms=timeout_ms(completion.queue.timeout, max_timeout_s),
+    )
     return Draft(request, record, started_at=completion.started_at)
 
 
-async def _collect(answer: Answer) -> tuple[str, Outcome]:
+async def _collect(answer: Answer) -> Choice:
+    """Read one choice to its end, or raise AnswerFailed."""
     texts: list[str] = []
     outcome: Outcome | None = None
     async for entry in answer.entries:
         texts.append(entry.event.text)
         outcome = entry.event.outcome
     assert outcome is not None, f"the log of {answer.record.response_id} has no last event"
-    return "".join(texts), outcome
+    return Choice("".join(texts), finish_reason(outcome), outcome.usage)
 
 
-async def _frames(answer: Answer, writer: AnswerWriter) -> AsyncGenerator[bytes, None]:
-    """Yield the frames of a stream; an error after the start is a frame, and the last one."""
+async def _stream(answers: Sequence[Answer], writer: AnswerWriter, write: Write) -> None:
+    """Write the frames of a stream; an error after the start is a frame, and the last one."""
     try:
-        async for entry in answer.entries:
-            for chunk in writer.chunks(entry.event):
-                yield data_frame(chunk)
-        yield DONE
+        usages = await run_together(
+            _stream_choice(index, answer, writer, write) for index, answer in enumerate(answers)
+        )
+        if writer.include_usage:
+            await write(data_frame(writer.usage_chunk(usages)))
+        await write(DONE)
     except (ClientError, StoreError) as error:
-        yield data_frame(error_body(as_client_error(error)))
+        await write(data_frame(error_body(as_client_error(error))))
+
+
+async def _stream_choice(index: int, answer: Answer, writer: AnswerWriter, write: Write) -> Usage:
+    """Write the frames of one choice as its events come, and return what it used."""
+    usage = Usage()
+    async for entry in answer.entries:
+        chunk = writer.chunk(index, entry.event)
+        if chunk is not None:
+            await write(data_frame(chunk))
+        if entry.event.outcome is not None:
+            usage = entry.event.outcome.usage
+    return usage

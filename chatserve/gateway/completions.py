@@ -29,13 +29,14 @@ class Completions:
         request = Request(scope, receive)
         services: Services = request.app.state.services
         body = parse_completion_request(await read_body(request, services.config.max_message_bytes))
-        model = await services.models.get(body.stream.model)
+        model = await services.models.get(body.reply.model)
         completion = Completion(
             model=model,
             prompt_token_ids=await _token_ids(model, body.prompt),
             prompt_param="prompt",
             sampling=body.sampling,
-            stream=body.stream,
+            queue=body.queue,
+            reply=body.reply,
             shape=TextShape(),
             id_prefix="cmpl-",
             ignored=body.ignored,

@@ -25,7 +25,8 @@ async def until_disconnect(receive: Receive, work: Coroutine[Any, Any, T]) -> T 
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
         return working.result() if working.done() else None
     finally:
-        # Cancelled here, both end within a step of the loop: neither awaits in its cleanup.
+        # Cancelled here, both end within a few steps of the loop: all that their cleanup may await
+        # is tasks of their own, cancelled with them.
         working.cancel()
         watching.cancel()
         await asyncio.gather(working, watching, return_exceptions=True)

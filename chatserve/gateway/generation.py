@@ -10,6 +10,7 @@ what that means. So a client that vanishes at any moment leaves nothing behind.
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -20,6 +21,7 @@ from chatserve.errors import QueueFull, StoreError
 from chatserve.gateway.gateway_metrics import GatewayMetrics
 from chatserve.gateway.readers import Readers, abandonment_of
 from chatserve.store.connection import Store
+from chatserve.store.fair_queue import Full, Place
 from chatserve.store.log_reader import LogReader
 from chatserve.store.queue import CancelOutcome
 from chatserve.store.response_log import LogEntry
@@ -28,7 +30,7 @@ from chatserve.store.sessions import SessionTurn
 
 logger = logging.getLogger(__name__)
 
-_RETRY_AFTER_S = 2
+_MAX_RETRY_AFTER_S = 120
 _CLOSE_TIMEOUT_S = 2.0
 
 
@@ -47,11 +49,11 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A generation in the store. `position` is how many requests were before it in the queue."""
+    """A generation in the store. `place` is where it began to wait, if it was started here."""
 
     record: ResponseRecord
     entries: AsyncIterator[LogEntry]
-    position: int = 0
+    place: Place | None = None
 
 
 class Generations:
@@ -82,7 +84,7 @@ class Generations:
         """Store and enqueue a generation, and read it.
 
         Raises:
-            QueueFull: Too many requests wait already.
+            QueueFull: Too many requests wait already, and its tenant has its share of them.
             NotFound, Conflict: Its session is gone or busy.
             StoreError: The store does not answer.
         """
@@ -90,18 +92,15 @@ class Generations:
         with self._reading(draft.record):
             # Cancelled or failed here, the request may be in the queue or not. Leaving cancels it
             # in either case, which does nothing if it is not.
-            position = await self._store.queue.enqueue(
+            place = await self._store.queue.enqueue(
                 draft.request, draft.record, max_queue=self._max_queue, turn=draft.turn
             )
-            if position is None:
+            if isinstance(place, Full):
                 self._readers.finish(request_id)
-                raise QueueFull(
-                    f"{self._max_queue} requests for model {draft.request.model} wait already",
-                    retry_after_s=_RETRY_AFTER_S,
-                )
+                raise _queue_full(place, draft.request.model)
             entries = self._timed(self._entries(request_id), draft.started_at)
             async with aclosing(entries):
-                yield Answer(draft.record, entries, position)
+                yield Answer(draft.record, entries, place)
 
     @asynccontextmanager
     async def resume(self, record: ResponseRecord) -> AsyncIterator[Answer]:
@@ -169,3 +168,16 @@ class Generations:
                     self._metrics.observe_text(now, last_text_at, started_at)
                     last_text_at = now
                 yield entry
+
+
+def _queue_full(full: Full, model: str) -> QueueFull:
+    if full.retry_ms is None:
+        retry_after_s, why = _MAX_RETRY_AFTER_S, "none of them has left the queue lately"
+    else:
+        retry_after_s = min(max(1, math.ceil(full.retry_ms / 1e3)), _MAX_RETRY_AFTER_S)
+        why = "that is when half of them will have left at the recent pace"
+    return QueueFull(
+        f"{full.depth} requests for model {model} wait already; "
+        f"try again in {retry_after_s} s: {why}",
+        retry_after_s=retry_after_s,
+    )

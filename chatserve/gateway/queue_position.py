@@ -1,7 +1,7 @@
 """Where a request stands in the queue, told while it waits.
 
-Positions are never numbered or stored: they are true for a moment, and only on change worth a
-frame.
+Places are never numbered or stored: they are true for a moment, and only a change of position is
+worth a frame.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 
 from chatserve.errors import StoreError
 from chatserve.gateway.generation import Answer
+from chatserve.store.fair_queue import Place
 from chatserve.store.queue import RequestQueue
 
 logger = logging.getLogger(__name__)
@@ -17,16 +18,22 @@ logger = logging.getLogger(__name__)
 POLL_S = 1.0
 
 
-async def tell_position(queue: RequestQueue, answer: Answer) -> AsyncIterator[int]:
-    """Yield how many requests are before this one, at first and on change, until it is claimed."""
-    position: int | None = answer.position
-    told: int | None = None
-    while position is not None:
-        if position != told:
-            told = position
-            yield position
-        await asyncio.sleep(POLL_S)
-        try:
-            position = await queue.position(answer.record.response_id, answer.record.model)
-        except StoreError as error:
-            logger.warning("a queue position cannot be read: %s", error)
+async def tell_place(queue: RequestQueue, answer: Answer) -> AsyncIterator[Place]:
+    """Yield where a request waits within its tenant, on every change, until it is claimed."""
+    place, told = answer.place, None
+    if place is not None and place.position == 0:  # mostly claimed at once, and worth no frame
+        place = await _look_again(queue, answer, place)
+    while place is not None:
+        if place.position != told:
+            told = place.position
+            yield place
+        place = await _look_again(queue, answer, place)
+
+
+async def _look_again(queue: RequestQueue, answer: Answer, last: Place) -> Place | None:
+    await asyncio.sleep(POLL_S)
+    try:
+        return await queue.position(answer.record.response_id)
+    except StoreError as error:
+        logger.warning("a place in the queue cannot be read: %s", error)
+        return last

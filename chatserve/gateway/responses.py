@@ -9,7 +9,7 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from chatserve.engine.api import GenerationRequest, RequestId, SamplingParams
-from chatserve.gateway.admission import check_prompt, sampling_params
+from chatserve.gateway.admission import check_prompt, sampling_params, timeout_ms
 from chatserve.gateway.generation import Draft
 from chatserve.gateway.history import History, read_history
 from chatserve.gateway.ids import new_id
@@ -46,7 +46,8 @@ async def draft_response(
     model = await services.models.get(fields.model)
     history = await read_history(services.store, fields, own)
     new_messages = to_messages(fields.input)
-    prompt = await model.chat_token_ids(_prompt_messages(fields, history, new_messages))
+    messages = services.preamble.before(_prompt_messages(fields, history, new_messages))
+    prompt = await model.chat_token_ids(messages)
     check_prompt(prompt, model.card, param="input")
     sampling = sampling_params(request.sampling, model.card, prompt_len=len(prompt))
     in_session = history.session_id is not None
@@ -62,7 +63,14 @@ async def draft_response(
         messages=() if in_session else (*history.messages, *new_messages),
     )
     return Draft(
-        GenerationRequest(response_id, model.card.name, prompt, sampling),
+        GenerationRequest(
+            response_id,
+            model.card.name,
+            prompt,
+            sampling,
+            priority=request.queue.priority,
+            timeout_ms=timeout_ms(request.queue.timeout, services.config.request_timeout_s),
+        ),
         record,
         _turn(history, new_messages),
         started_at,

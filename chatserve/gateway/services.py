@@ -4,6 +4,7 @@ Owns the order in which they come up and go down. Endpoints get them through `ap
 nothing in this package is global.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from chatserve.gateway.connection_limits import ConnectionLimits
 from chatserve.gateway.gateway_metrics import GatewayMetrics
 from chatserve.gateway.generation import Generations
 from chatserve.gateway.models import ServedModels
+from chatserve.gateway.overdue import end_overdue_requests
+from chatserve.gateway.preamble import Preamble
 from chatserve.store.connection import Store, open_store
 from chatserve.store.log_reader import LogReader
 
@@ -28,6 +31,7 @@ class Services:
     config: GatewayConfig
     store: Store
     models: ServedModels
+    preamble: Preamble
     generations: Generations
     metrics: GatewayMetrics
     limits: ConnectionLimits
@@ -51,6 +55,9 @@ async def open_services(
         models = ServedModels(store.workers)
         stack.push_async_callback(models.aclose)
         await models.start()
+        preamble = Preamble(store.prompts)
+        stack.push_async_callback(preamble.aclose)
+        await preamble.start()
         metrics = GatewayMetrics()
         generations = Generations(
             store,
@@ -60,4 +67,8 @@ async def open_services(
             grace_s=config.disconnect_grace_s,
         )
         stack.push_async_callback(generations.aclose)
-        yield Services(config, store, models, generations, metrics, limits or ConnectionLimits())
+        overdue = asyncio.create_task(end_overdue_requests(store.queue))
+        stack.callback(overdue.cancel)
+        yield Services(
+            config, store, models, preamble, generations, metrics, limits or ConnectionLimits()
+        )

@@ -1,15 +1,14 @@
 """Server-sent events over a plain HTTP response.
 
 Owns the framing: one `data:` line per event, comments while nothing happens, a chunked body that
-ends properly. Knows no answer; it is given an iterator of frames.
+ends properly. Knows no answer; whoever has one is given a function that writes a frame.
 
 Two characters that JSON leaves alone are line ends to some readers of event streams (U+2028 and
 U+2029, and U+0085 with them), so they are escaped after encoding.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import orjson
@@ -22,6 +21,9 @@ from chatserve.gateway.disconnect import until_disconnect
 KEEPALIVE_S = 15.0
 
 DONE = b"data: [DONE]\n\n"
+
+Write = Callable[[bytes], Awaitable[None]]
+"""Sends one frame, waiting while the client's connection has no room."""
 
 _COMMENT = b":\n\n"
 _LINE_ENDS = (
@@ -40,9 +42,15 @@ def data_frame(value: Any) -> bytes:
 
 
 async def send_events(
-    receive: Receive, send: Send, frames: AsyncGenerator[bytes, None], headers: Mapping[str, str]
+    receive: Receive,
+    send: Send,
+    produce: Callable[[Write], Awaitable[None]],
+    headers: Mapping[str, str],
 ) -> None:
-    """Send a whole event stream; end early when the client leaves."""
+    """Send a whole event stream, whose frames `produce` writes; cancel it when the client leaves.
+
+    `produce` may write from several tasks, which it must have ended when it returns.
+    """
     all_headers = MutableHeaders(raw=[])
     all_headers.update(
         {
@@ -53,26 +61,24 @@ async def send_events(
         }
     )
     await send({"type": "http.response.start", "status": 200, "headers": all_headers.raw})
-    await until_disconnect(receive, _Stream(send).run(frames))
+    await until_disconnect(receive, _Stream(send).run(produce))
 
 
 class _Stream:
     """The body of one event stream.
 
     Owns: when something was last sent.
-    Used from: the event loop, by the two tasks that `run` starts.
+    Used from: the event loop, by the task of `run`, the one it starts, and those of `produce`.
     """
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._last_sent = 0.0
 
-    async def run(self, frames: AsyncGenerator[bytes, None]) -> None:
+    async def run(self, produce: Callable[[Write], Awaitable[None]]) -> None:
         keeping_alive = asyncio.ensure_future(self._keep_alive())
         try:
-            async with aclosing(frames):
-                async for frame in frames:
-                    await self._write(frame)
+            await produce(self._write)
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             keeping_alive.cancel()

@@ -103,7 +103,10 @@ def resolve_model(model: str, data_dir: Path) -> Path:
     if entry is not None:
         path = entry.path_in(data_dir)
         if not path.exists():
-            raise ConfigError(f"--model: {model} has not been fetched into {path.parent} yet")
+            raise ConfigError(
+                f"--model: {model} has not been fetched into {path.parent} yet; "
+                f"`chatserve models fetch {model}` does that"
+            )
         return path
     path = Path(model).expanduser()
     if path.is_dir() and not (path / "config.json").exists():

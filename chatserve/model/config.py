@@ -7,8 +7,6 @@ readers of GGUF files and Hugging Face folders translate into it, the decoder is
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-import torch
-
 from chatserve.errors import ModelError
 
 SUPPORTED_ARCHITECTURES = ("llama", "mistral", "qwen2")
@@ -63,9 +61,9 @@ class ModelConfig:
                 f"expected {self.head_dim // 2} rotary factors, received {len(self.rope_factors)}"
             )
 
-    def kv_bytes_per_token(self, dtype: torch.dtype) -> int:
+    def kv_bytes_per_token(self, bytes_per_value: int) -> int:
         """Return what one token occupies in the KV pool, keys and values of all layers."""
-        return 2 * self.num_layers * self.num_kv_heads * self.head_dim * dtype.itemsize
+        return 2 * self.num_layers * self.num_kv_heads * self.head_dim * bytes_per_value
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

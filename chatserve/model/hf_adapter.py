@@ -1,11 +1,9 @@
-"""Reads a model from a Hugging Face folder: config.json, safetensors and tokenizer files.
+"""Reads a model from a Hugging Face folder: safetensors and tokenizer files.
 
-Owns the mapping from Hugging Face's configuration to ours. Only safetensors are read, never a
+Owns what is taken from which file; config.json is `hf_config`'s. Only safetensors are read, never a
 pickle: opening a model must not be able to run code.
 """
 
-import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +13,7 @@ from torch import Tensor
 
 from chatserve.errors import ModelError
 from chatserve.model.checkpoint import Checkpoint, TextAssets
-from chatserve.model.config import ModelConfig, check_architecture
-
-Json = dict[str, Any]
+from chatserve.model.hf_config import Json, read_config, read_json
 
 _INDEX = "model.safetensors.index.json"
 _SINGLE_FILE = "model.safetensors"
@@ -27,21 +23,6 @@ def open_hf_folder(folder: Path) -> Checkpoint:
     """Open a Hugging Face model folder without reading its tensors yet."""
     config = read_config(folder)
     return Checkpoint(config, _read_text_assets(folder), ShardedTensors(folder).read)
-
-
-def read_config(folder: Path) -> ModelConfig:
-    """Translate config.json.
-
-    Raises:
-        ModelError: A file or key is missing, or the model needs something this build lacks.
-    """
-    fields = _read_json(folder / "config.json")
-    try:
-        check_architecture(fields["model_type"])
-        _refuse_unsupported(folder, fields)
-        return _model_config(fields)
-    except KeyError as error:
-        raise ModelError(f"{folder / 'config.json'} lacks the key {error}") from error
 
 
 class ShardedTensors:
@@ -56,7 +37,7 @@ class ShardedTensors:
         self._shards: dict[str, Any] = {}
         self._shard_of: dict[str, str] | None = None
         if (folder / _INDEX).exists():
-            self._shard_of = _read_json(folder / _INDEX)["weight_map"]
+            self._shard_of = read_json(folder / _INDEX)["weight_map"]
         elif not (folder / _SINGLE_FILE).exists():
             raise ModelError(f"{folder} has neither {_SINGLE_FILE} nor {_INDEX}")
 
@@ -75,71 +56,6 @@ class ShardedTensors:
         if shard_name not in self._shards:
             self._shards[shard_name] = safe_open(self._folder / shard_name, framework="pt")
         return self._shards[shard_name]
-
-
-def _model_config(fields: Json) -> ModelConfig:
-    num_heads = fields["num_attention_heads"]
-    head_dim = fields.get("head_dim") or fields["hidden_size"] // num_heads
-    rope = _rope_parameters(fields)
-    is_qwen2 = fields["model_type"] == "qwen2"
-    has_bias = bool(fields.get("attention_bias", False))
-    return ModelConfig(
-        architecture=fields["model_type"],
-        vocab_size=fields["vocab_size"],
-        hidden_size=fields["hidden_size"],
-        intermediate_size=fields["intermediate_size"],
-        num_layers=fields["num_hidden_layers"],
-        num_heads=num_heads,
-        num_kv_heads=fields.get("num_key_value_heads") or num_heads,
-        head_dim=head_dim,
-        max_position_embeddings=fields["max_position_embeddings"],
-        rms_norm_eps=fields["rms_norm_eps"],
-        rope_theta=float(rope.get("rope_theta", 10_000.0)),
-        rope_factors=_rope_factors(rope, head_dim),
-        tie_word_embeddings=bool(fields.get("tie_word_embeddings", False)),
-        # Qwen2 always has these biases and has no key for them
-        qkv_bias=is_qwen2 or has_bias,
-        o_bias=has_bias,
-    )
-
-
-def _rope_parameters(fields: Json) -> Json:
-    """Return the rotary settings, which older files spread over two top-level keys."""
-    nested = fields.get("rope_parameters") or fields.get("rope_scaling") or {}
-    return {"rope_theta": fields.get("rope_theta", 10_000.0), **nested}
-
-
-def _rope_factors(rope: Json, head_dim: int) -> tuple[float, ...]:
-    """Return what scaling divides the frequency of each rotary pair by.
-
-    Llama 3 keeps fast frequencies, divides slow ones by `factor`, and blends between: a pair that
-    turns `low_freq_factor` times or less within the original context counts as slow, one that
-    turns `high_freq_factor` times or more as fast.
-    """
-    kind = rope.get("rope_type", rope.get("type", "default"))
-    if kind == "default":
-        return ()
-    if kind != "llama3":
-        raise ModelError(f"rotary scaling {kind!r} is not supported, only 'llama3' is")
-    factors = []
-    for pair in range(head_dim // 2):
-        wavelength = 2 * math.pi * rope["rope_theta"] ** (2 * pair / head_dim)
-        turns = rope["original_max_position_embeddings"] / wavelength
-        low, high = rope["low_freq_factor"], rope["high_freq_factor"]
-        kept = min(max((turns - low) / (high - low), 0.0), 1.0)
-        factors.append(1.0 / (kept + (1.0 - kept) / rope["factor"]))
-    return tuple(factors)
-
-
-def _refuse_unsupported(folder: Path, fields: Json) -> None:
-    window = fields.get("sliding_window")
-    uses_window = window is not None and fields.get("use_sliding_window", True)
-    if uses_window and window < fields.get("max_position_embeddings", 0):
-        raise ModelError(f"{folder}: sliding-window attention ({window} tokens) is not supported")
-    if fields.get("mlp_bias"):
-        raise ModelError(f"{folder}: biases in the MLP are not supported")
-    if fields.get("hidden_act", "silu") != "silu":
-        raise ModelError(f"{folder}: activation {fields['hidden_act']!r} is not supported")
 
 
 def _read_text_assets(folder: Path) -> TextAssets:
@@ -206,15 +122,5 @@ def _as_ids(entry: int | list[int] | None) -> tuple[int, ...]:
     return tuple(entry) if isinstance(entry, list) else (entry,)
 
 
-def _read_json(path: Path) -> Json:
-    try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"cannot read {path}: {error}") from error
-    if not isinstance(fields, dict):
-        raise ModelError(f"{path} should hold a JSON object")
-    return fields
-
-
 def _read_optional_json(path: Path) -> Json:
-    return _read_json(path) if path.exists() else {}
+    return read_json(path) if path.exists() else {}

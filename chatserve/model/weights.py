@@ -21,8 +21,10 @@ from chatserve.kernels.ops import Ops
 from chatserve.model.checkpoint import Checkpoint, ReadTensor
 from chatserve.model.config import ModelConfig
 from chatserve.model.decoder import Decoder
-from chatserve.model.gguf import is_gguf, open_gguf
+from chatserve.model.gguf import open_gguf
+from chatserve.model.gguf_header import is_gguf
 from chatserve.model.hf_adapter import open_hf_folder
+from chatserve.model.peek import model_name
 from chatserve.model.weight_cache import (
     ConvertedModel,
     cache_name,
@@ -97,11 +99,6 @@ def resolve_dtype(name: str, device: str) -> torch.dtype:
     if name not in _DTYPES:
         raise ConfigError(f"--dtype: expected auto, {', '.join(_DTYPES)}, received {name!r}")
     return _DTYPES[name]
-
-
-def model_name(path: Path) -> str:
-    """Return the name under which the model at `path` is served."""
-    return path.name if path.is_dir() else path.stem
 
 
 def source_fingerprint(path: Path) -> str:

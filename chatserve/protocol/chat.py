@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from chatserve.protocol.body import WIRE, Body, NoTools, only, parse_object
 from chatserve.protocol.messages import InputMessage, Messages
-from chatserve.protocol.request_fields import InertFields, StreamFields
+from chatserve.protocol.request_fields import InertFields, QueueFields, ReplyFields
 from chatserve.protocol.sampling import RefusedSampling, SamplingFields
 
 
@@ -53,17 +53,19 @@ class ChatRequest:
     """A validated chat completion body. `ignored` are the names that nobody knew."""
 
     messages: list[InputMessage]
-    stream: StreamFields
+    reply: ReplyFields
     sampling: SamplingFields
+    queue: QueueFields
     ignored: tuple[str, ...]
 
 
 def parse_chat_request(raw: bytes) -> ChatRequest:
     """Read a chat completion body, or raise InvalidRequest."""
     body = Body(parse_object(raw))
-    stream = body.take(StreamFields)
+    reply = body.take(ReplyFields)
     fields = body.take(_ChatFields)
     sampling = body.take(SamplingFields)
+    queue = body.take(QueueFields)
     for model in (RefusedSampling, _RefusedChatFields, InertFields, _InertChatFields):
         body.take(model)
-    return ChatRequest(fields.messages, stream, sampling, body.ignored())
+    return ChatRequest(fields.messages, reply, sampling, queue, body.ignored())

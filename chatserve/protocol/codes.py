@@ -33,6 +33,7 @@ class ErrorCode(StrEnum):
     NO_WORKER = "no_worker"
     STORE_UNAVAILABLE = "store_unavailable"
     CANCELLED = "cancelled"
+    DEADLINE_EXCEEDED = "deadline_exceeded"
     SERVER_ERROR = "server_error"
 
 

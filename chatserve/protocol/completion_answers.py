@@ -4,10 +4,11 @@ Owns the shapes of `chat.completion` and `text_completion`, streamed or not. Bot
 same log events as the Responses protocol; nothing is numbered, and only text, the end and the
 usage are shown. Knows no transport.
 
-The one idea: the finish reason stands in one chunk of its own, after the text and before the
-usage; until then it is null, and a stream that never gets there has failed.
+The one idea: the finish reason of a choice stands in one chunk of its own, after its text and
+before the usage of all; until then it is null, and a stream that never gets there has failed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ from chatserve.protocol.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class AnswerHead:
-    """What every chunk of one answer repeats."""
+    """What every chunk of an answer repeats, whichever of its choices it belongs to."""
 
     answer_id: str
     model: str
@@ -91,8 +92,17 @@ class TextShape:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """One of the answers to a request, once it has ended well."""
+
+    text: str
+    reason: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerWriter:
-    """Writes one answer in the shape of its surface.
+    """Writes the choices of one answer in the shape of its surface.
 
     Owns: nothing; it is a function of its fields and the events.
     Used from: the event loop, one instance per answer.
@@ -102,32 +112,38 @@ class AnswerWriter:
     shape: AnswerShape
     include_usage: bool = False
 
-    def chunks(self, event: LogEvent) -> list[dict[str, Any]]:
-        """Return the chunks that an event becomes, or raise AnswerFailed."""
-        if event.kind is EventKind.IN_PROGRESS:
-            opening = self.shape.opening()
-            return [self._chunk(opening)] if opening else []
-        if event.kind is EventKind.DELTA:
-            return [self._chunk(self.shape.delta(event.text))] if event.text else []
-        if event.outcome is None or not event.kind.is_terminal:
-            return []
-        last = [self._chunk(self.shape.ending(finish_reason(event.outcome)))]
-        if self.include_usage:
-            usage = completion_usage(event.outcome.usage)
-            last.append({**self._envelope(streamed=True), "choices": [], "usage": usage})
-        return last
+    def chunk(self, index: int, event: LogEvent) -> dict[str, Any] | None:
+        """Return the chunk that an event of a choice becomes, if any, or raise AnswerFailed."""
+        choice = self._choice(event)
+        if choice is None:
+            return None
+        chunk = {**self._envelope(streamed=True), "choices": [{"index": index, **choice}]}
+        return {**chunk, "usage": None} if self.include_usage else chunk
 
-    def whole(self, text: str, outcome: Outcome) -> dict[str, Any]:
-        """Return the object of an answer that is not streamed, or raise AnswerFailed."""
+    def usage_chunk(self, usages: Sequence[Usage]) -> dict[str, Any]:
+        """Return the chunk that ends a stream whose client asked for the usage."""
+        usage = completion_usage(usages)
+        return {**self._envelope(streamed=True), "choices": [], "usage": usage}
+
+    def whole(self, choices: Sequence[Choice]) -> dict[str, Any]:
+        """Return the object of an answer that is not streamed."""
         return {
             **self._envelope(streamed=False),
-            "choices": [self.shape.whole(text, finish_reason(outcome))],
-            "usage": completion_usage(outcome.usage),
+            "choices": [
+                {"index": index, **self.shape.whole(choice.text, choice.reason)}
+                for index, choice in enumerate(choices)
+            ],
+            "usage": completion_usage([choice.usage for choice in choices]),
         }
 
-    def _chunk(self, choice: dict[str, Any]) -> dict[str, Any]:
-        chunk = {**self._envelope(streamed=True), "choices": [choice]}
-        return {**chunk, "usage": None} if self.include_usage else chunk
+    def _choice(self, event: LogEvent) -> dict[str, Any] | None:
+        if event.kind is EventKind.IN_PROGRESS:
+            return self.shape.opening()
+        if event.kind is EventKind.DELTA:
+            return self.shape.delta(event.text) if event.text else None
+        if event.outcome is None or not event.kind.is_terminal:
+            return None
+        return self.shape.ending(finish_reason(event.outcome))
 
     def _envelope(self, *, streamed: bool) -> dict[str, Any]:
         return {
@@ -146,21 +162,34 @@ def finish_reason(outcome: Outcome) -> str:
         case FinishReason.ABORT:
             raise AnswerFailed("the answer was cancelled", code=ErrorCode.CANCELLED)
         case _:
-            raise AnswerFailed(
-                outcome.error_message or "the answer failed",
-                code=outcome.error_code or ErrorCode.SERVER_ERROR,
-            )
+            raise _failure(outcome)
 
 
-def completion_usage(usage: Usage) -> dict[str, Any]:
-    """Return usage under the names of the completion surfaces."""
+def _failure(outcome: Outcome) -> AnswerFailed:
+    error = AnswerFailed(
+        outcome.error_message or "the answer failed",
+        code=outcome.error_code or ErrorCode.SERVER_ERROR,
+    )
+    if outcome.error_code == ErrorCode.DEADLINE_EXCEEDED:
+        error.status = 504
+    return error
+
+
+def completion_usage(usages: Sequence[Usage]) -> dict[str, Any]:
+    """Return the usage of all choices under the names of the completion surfaces.
+
+    Their prompt is one and counts once. Of it, cached is what none of them had to compute: what
+    one has found because another had just computed it does not count.
+    """
+    input_tokens = usages[0].input_tokens
+    output_tokens = sum(usage.output_tokens for usage in usages)
     return {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "prompt_tokens": input_tokens,
+        "completion_tokens": output_tokens,
+        "total_tokens": input_tokens + output_tokens,
+        "prompt_tokens_details": {"cached_tokens": min(usage.cached_tokens for usage in usages)},
     }
 
 
 def _choice(reason: str | None = None, **members: Any) -> dict[str, Any]:
-    return {"index": 0, **members, "logprobs": None, "finish_reason": reason}
+    return {**members, "logprobs": None, "finish_reason": reason}

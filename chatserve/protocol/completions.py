@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from chatserve.protocol.body import WIRE, Body, only, parse_object
-from chatserve.protocol.request_fields import InertFields, StreamFields
+from chatserve.protocol.request_fields import InertFields, QueueFields, ReplyFields
 from chatserve.protocol.sampling import RefusedSampling, SamplingFields
 
 # What OpenAI's endpoint generates when the client names no limit.
@@ -57,17 +57,19 @@ class CompletionRequest:
     """A validated completion body. `ignored` are the names that nobody knew."""
 
     prompt: str | list[int]
-    stream: StreamFields
+    reply: ReplyFields
     sampling: SamplingFields
+    queue: QueueFields
     ignored: tuple[str, ...]
 
 
 def parse_completion_request(raw: bytes) -> CompletionRequest:
     """Read a completion body, or raise InvalidRequest."""
     body = Body(parse_object(raw))
-    stream = body.take(StreamFields)
+    reply = body.take(ReplyFields)
     fields = body.take(_CompletionFields)
     sampling = body.take(SamplingFields)
+    queue = body.take(QueueFields)
     for model in (RefusedSampling, _RefusedCompletionFields, InertFields):
         body.take(model)
-    return CompletionRequest(fields.prompt, stream, sampling, body.ignored())
+    return CompletionRequest(fields.prompt, reply, sampling, queue, body.ignored())

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from chatserve.protocol.body import WIRE, Body, NoTools, only
 from chatserve.protocol.messages import Messages
-from chatserve.protocol.request_fields import InertFields, ModelName
+from chatserve.protocol.request_fields import InertFields, ModelName, QueueFields
 from chatserve.protocol.sampling import RefusedSampling, SamplingFields
 
 MAX_ID_CHARS = 128
@@ -76,6 +76,7 @@ class ResponseFields(BaseModel):
 class _RefusedResponseFields(BaseModel):
     model_config = WIRE
 
+    n: Annotated[Any, only(1, reason="only one answer per request is served")] = 1
     tools: NoTools = []
     tool_choice: Annotated[Any, only("none", "auto", reason="tool calls are not served")] = "none"
     max_tool_calls: Annotated[Any, only(None, reason="tool calls are not served")] = None
@@ -105,6 +106,7 @@ class ResponseRequest:
 
     fields: ResponseFields
     sampling: SamplingFields
+    queue: QueueFields
     ignored: tuple[str, ...]
 
 
@@ -112,6 +114,7 @@ def take_response_request(body: Body) -> ResponseRequest:
     """Read a create body whose envelope has been taken already, or raise InvalidRequest."""
     fields = body.take(ResponseFields)
     sampling = body.take(SamplingFields)
+    queue = body.take(QueueFields)
     for model in (RefusedSampling, _RefusedResponseFields, InertFields):
         body.take(model)
-    return ResponseRequest(fields, sampling, body.ignored())
+    return ResponseRequest(fields, sampling, queue, body.ignored())

@@ -77,7 +77,6 @@ class RefusedSampling(BaseModel):
 
     model_config = WIRE
 
-    n: Annotated[Any, only(1, reason="only one answer per request is served")] = 1
     frequency_penalty: Annotated[Any, only(0, reason="penalties are not served")] = 0
     presence_penalty: Annotated[Any, only(0, reason="penalties are not served")] = 0
     repetition_penalty: Annotated[Any, only(1, reason="penalties are not served")] = 1

@@ -8,6 +8,8 @@ import logging
 from urllib.parse import urlsplit
 
 from chatserve.errors import StoreError
+from chatserve.store.prompt_news import PromptNews
+from chatserve.store.prompts import Prompts
 from chatserve.store.queue import RequestQueue
 from chatserve.store.redis_client import RedisClient
 from chatserve.store.response_log import ResponseLog
@@ -36,6 +38,8 @@ class Store:
         self.responses = Responses(self.commands)
         self.sessions = Sessions(self.commands)
         self.workers = Workers(self.commands)
+        self.prompts = Prompts(self.commands, self.blocking)
+        self.prompt_news = PromptNews(self.commands)
 
     def __repr__(self) -> str:
         return f"Store({self._address})"

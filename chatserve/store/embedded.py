@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import Protocol
 
 from chatserve.errors import StoreError
-from chatserve.store.embedded_files import bundled_binary, make_private, socket_path
+from chatserve.store.embedded_files import (
+    bundled_binary,
+    make_private,
+    socket_path,
+    socket_url,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +69,7 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        return f"unix://{self._socket}?db=0"
+        return socket_url(self._data_dir)
 
     @property
     def pid(self) -> int | None:

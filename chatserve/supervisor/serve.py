@@ -21,6 +21,7 @@ from chatserve.config import (
 from chatserve.listener import bind
 from chatserve.model_fetch import fetch_if_missing
 from chatserve.settings import to_environ
+from chatserve.store.embedded_files import STORE_FOLDER
 from chatserve.supervisor.child_process import ChildProcess
 from chatserve.supervisor.data_folder import lock_folder
 from chatserve.supervisor.lifeline import Lifeline
@@ -75,7 +76,7 @@ def _services(config: ServeConfig, lifeline: Lifeline) -> list[Service]:
     services: list[Service] = []
     engine, gateway = config.engine, config.gateway
     if config.uses_bundled_store:
-        store = StoreService(engine.data_dir / "store", lifeline)
+        store = StoreService(engine.data_dir / STORE_FOLDER, lifeline)
         services.append(store)
         engine = replace(engine, redis_url=store.url)
         gateway = replace(gateway, redis_url=store.url)

@@ -1,8 +1,8 @@
 """The GPU backend: Triton where it matters, the torch reference for the rest.
 
 Importing this package imports Triton; only `chatserve.kernels.get_ops` does so, for a GPU. Decode
-and page copy read and write scattered pages, which plain torch can only do through a gathered
-copy; those are kernels here. The other ops are as fast as memory in plain torch, or run rarely.
+reads scattered pages, which plain torch can only do through a gathered copy. The other ops are as
+fast as memory in plain torch, or run rarely.
 """
 
 import torch
@@ -10,14 +10,13 @@ from torch import Tensor
 
 from chatserve.kernels.ops import KVPages, PackedLinear
 from chatserve.kernels.torch_ops import TorchOps
-from chatserve.kernels.triton.page_copy import copy_pages
 from chatserve.kernels.triton.paged_decode import paged_decode
 
 __all__ = ["TritonOps"]
 
 
 class TritonOps:
-    """`Ops` with paged decode and page copy in Triton.
+    """`Ops` with paged decode in Triton.
 
     Owns: the reference that computes everything else.
     Used from: the engine thread.
@@ -54,7 +53,7 @@ class TritonOps:
         return self._reference.silu_and_mul(gate_up)
 
     def page_copy(self, kv: KVPages, sources: Tensor, destinations: Tensor) -> None:
-        copy_pages(kv, sources, destinations)
+        self._reference.page_copy(kv, sources, destinations)
 
     def paged_decode(
         self,

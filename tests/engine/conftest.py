@@ -1,9 +1,11 @@
-"""Fixtures of the engine's tests: an empty store on the bundled server."""
+"""Fixtures of the engine's tests: an empty store on the bundled server, a terminal on it."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from engine.prompt_terminal import Terminal
 
 from chatserve.store.connection import Store, open_store
 from chatserve.store.embedded import EmbeddedServer
@@ -23,3 +25,9 @@ async def store(store_server: EmbeddedServer) -> AsyncIterator[Store]:
     await store.commands.call("FLUSHALL")
     yield store
     await store.aclose()
+
+
+@pytest.fixture
+def terminal(store: Store, store_server: EmbeddedServer, tmp_path: Path) -> Terminal:
+    """A terminal on the store."""
+    return Terminal(store_server.url, tmp_path)

@@ -9,7 +9,8 @@ import torch
 from engine.model_helpers import hf_configs, load, make_hf_model, write_gguf, write_hf_folder
 
 from chatserve.errors import ModelError
-from chatserve.model.gguf import is_gguf, open_gguf
+from chatserve.model.gguf import open_gguf
+from chatserve.model.gguf_header import is_gguf
 
 CONFIGS = hf_configs()
 

@@ -89,4 +89,4 @@ def test_kv_bytes_per_token_counts_keys_and_values_of_all_layers(tmp_path: Path)
 
     config = load(folder, tmp_path / "cache").config
 
-    assert config.kv_bytes_per_token(torch.bfloat16) == 2 * 3 * 2 * 8 * 2
+    assert config.kv_bytes_per_token(torch.bfloat16.itemsize) == 2 * 3 * 2 * 8 * 2

@@ -17,7 +17,8 @@ from engine.model_helpers import (
 from tokenizers import Tokenizer, processors
 
 from chatserve.errors import ModelError
-from chatserve.model.hf_adapter import open_hf_folder, read_config
+from chatserve.model.hf_adapter import open_hf_folder
+from chatserve.model.hf_config import read_config
 
 CONFIGS = hf_configs()
 

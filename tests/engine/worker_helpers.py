@@ -15,6 +15,7 @@ from chatserve.engine.worker import Worker, WorkerOptions, WorkerTimes
 from chatserve.engine.worker_metrics import WorkerMetrics
 from chatserve.store import keys
 from chatserve.store.connection import Store
+from chatserve.store.fair_queue import DEFAULT_WEIGHTS, Place, TokenWeights
 from chatserve.store.response_log import LogEntry
 from chatserve.store.responses import ResponseRecord
 from chatserve.text.tokenizer import Tokenizer
@@ -36,6 +37,7 @@ class RunningWorker:
         *,
         num_pages: int = 64,
         hang_s: float = 60.0,
+        weights: TokenWeights = DEFAULT_WEIGHTS,
     ):
         card = make_card()
         config = SchedulerConfig(4, 64, num_pages * 16, frozenset(card.eos_token_ids))
@@ -44,7 +46,8 @@ class RunningWorker:
             tokenizer, config, next_token, num_pages=num_pages, step_s=STEP_S
         )
         metrics = WorkerMetrics(self.engine.stats)
-        options = WorkerOptions(name, max_claims=6, times=replace(TIMES, hang_s=hang_s))
+        times = replace(TIMES, hang_s=hang_s)
+        options = WorkerOptions(name, max_claims=6, weights=weights, times=times)
         self.worker = Worker(store, self.engine, card, metrics, options)
         self.registry = metrics.registry
         self.stop = asyncio.Event()
@@ -74,20 +77,30 @@ async def running_worker(
         await asyncio.gather(running.task, return_exceptions=True)
 
 
-async def enqueue(store: Store, name: str, prompt: str, **sampling: object) -> RequestId:
+async def enqueue(
+    store: Store,
+    name: str,
+    prompt: str,
+    *,
+    model_name: str = MODEL,
+    timeout_ms: int | None = None,
+    **sampling: object,
+) -> RequestId:
     """Queue a raw prompt; the fake model goes on through the alphabet."""
     card = make_card()
     prompt_ids = tuple(Tokenizer.from_card(card).encode(prompt))
     params = SamplingParams(seed=1, **{"max_tokens": 5, **sampling})  # type: ignore[arg-type]
-    request = GenerationRequest(RequestId(name), MODEL, prompt_ids, params)
+    request = GenerationRequest(
+        RequestId(name), model_name, prompt_ids, params, timeout_ms=timeout_ms
+    )
     record = ResponseRecord(
         response_id=request.request_id,
-        model=MODEL,
+        model=model_name,
         created_at=1,
         ttl_s=1000,
         assistant_message_id=f"msg_{name}",
     )
-    assert await store.queue.enqueue(request, record, max_queue=100) is not None
+    assert isinstance(await store.queue.enqueue(request, record, max_queue=100), Place)
     return request.request_id
 
 

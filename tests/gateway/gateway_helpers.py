@@ -10,7 +10,7 @@ import socket as sockets
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 import uvicorn
@@ -41,6 +41,12 @@ NUM_PAGES = 512
 TIMEOUT_S = 20.0
 
 
+class EngineRecipe(Protocol):
+    """How to build an engine other than the usual fake one."""
+
+    def build(self, model: FakeModel) -> EngineThread: ...
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """What a test may say about its worker."""
@@ -49,6 +55,7 @@ class WorkerSettings:
     max_num_seqs: int = 8
     max_claims: int = 16
     metrics_url: str | None = None
+    engine: EngineRecipe | None = None
 
 
 @dataclass(slots=True)
@@ -239,6 +246,8 @@ async def run_service(
 
 
 def _build_engine(model: FakeModel, settings: WorkerSettings) -> EngineThread:
+    if settings.engine is not None:
+        return settings.engine.build(model)
     config = SchedulerConfig(
         max_num_seqs=settings.max_num_seqs,
         max_num_batched_tokens=512,

@@ -7,7 +7,7 @@ import pytest
 from gateway.fake_model import make_card
 
 from chatserve.errors import InvalidRequest
-from chatserve.gateway.admission import check_prompt, sampling_params
+from chatserve.gateway.admission import check_prompt, sampling_params, seed_of_choice, timeout_ms
 from chatserve.protocol.sampling import SamplingFields
 
 CARD = replace(
@@ -54,6 +54,18 @@ def test_default_limit_is_used_only_where_none_is_named() -> None:
     assert sampling.max_tokens == 16
 
 
+@pytest.mark.parametrize("seed", [0, 7, 2**63 - 1])
+def test_first_choice_has_the_seed_of_the_request(seed: int) -> None:
+    assert seed_of_choice(seed, 0) == seed
+
+
+def test_choices_of_neighbouring_seeds_have_seeds_of_their_own_that_a_client_may_send() -> None:
+    seeds = {seed_of_choice(seed, index) for seed in range(1000) for index in range(8)}
+
+    assert len(seeds) == 8000
+    assert all(SamplingFields(seed=seed).seed == seed for seed in seeds)
+
+
 def test_seed_is_drawn_where_none_was_given() -> None:
     assert params().seed != params().seed
     assert params(seed=7).seed == 7
@@ -87,3 +99,20 @@ def test_prompt_over_the_pool_is_refused_with_the_pools_limit() -> None:
 def test_empty_prompt_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="empty"):
         check_prompt([], CARD, param="prompt")
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "limit_s", "expected_ms"),
+    [
+        (None, None, None),
+        (2.5, None, 2500),
+        (None, 60.0, 60_000),
+        (2, 60.0, 2000),
+        (90, 60.0, 60_000),
+        (1e-9, None, 1),
+    ],
+)
+def test_the_shorter_time_limit_holds(
+    asked_s: float | None, limit_s: float | None, expected_ms: int | None
+) -> None:
+    assert timeout_ms(asked_s, limit_s) == expected_ms

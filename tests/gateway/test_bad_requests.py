@@ -140,10 +140,16 @@ async def test_full_queue_is_refused_with_a_time_to_retry(store_url: str) -> Non
         await socket.receive_until("response.queued")
 
         reply = await service.http.post(PATH, json=chat("refused"))
+        depth = await service.store.queue.depth("echo")
         ready = await service.http.get("/ready")
         health = await service.http.get("/health")
 
     assert (reply.status_code, reply.json()["error"]["code"]) == (429, "queue_full")
-    assert reply.headers["retry-after"] == "2"
+    seconds = reply.headers["retry-after"]
+    assert 1 <= int(seconds) <= 120
+    assert (
+        f"{depth} requests for model echo wait already; try again in {seconds} s"
+        in (reply.json()["error"]["message"])
+    )
     assert (ready.status_code, health.status_code) == (503, 200)
     assert "queue" in ready.json()["reason"]

@@ -44,6 +44,50 @@ async def test_chat_completion_is_whole_without_stream(service: Service) -> None
     assert answer.choices[0].finish_reason == "length"
 
 
+async def test_chat_completion_has_the_choices_that_were_asked_for(service: Service) -> None:
+    async with client(service) as openai:
+        answer = await openai.chat.completions.create(
+            model="echo", messages=[{"role": "user", "content": "Hello"}], n=3
+        )
+
+    assert [choice.index for choice in answer.choices] == [0, 1, 2]
+    assert [choice.message.content for choice in answer.choices] == ["Hello"] * 3
+    assert answer.usage is not None
+    assert answer.usage.completion_tokens == 3 * (len("Hello") + 1)
+
+
+async def test_chat_completion_streams_its_choices_among_each_other(service: Service) -> None:
+    async with (
+        client(service) as openai,
+        openai.chat.completions.stream(
+            model="echo",
+            messages=[{"role": "user", "content": "Hello"}],
+            n=3,
+            stream_options={"include_usage": True},
+        ) as stream,
+    ):
+        answer = await stream.get_final_completion()
+
+    assert [choice.index for choice in answer.choices] == [0, 1, 2]
+    assert [choice.message.content for choice in answer.choices] == ["Hello"] * 3
+    assert [choice.finish_reason for choice in answer.choices] == ["stop"] * 3
+    assert answer.usage is not None
+    assert answer.usage.completion_tokens == 3 * (len("Hello") + 1)
+
+
+async def test_completion_has_the_choices_that_were_asked_for(service: Service) -> None:
+    async with client(service) as openai:
+        answer = await openai.completions.create(model="echo", prompt="abc", max_tokens=5, n=2)
+        stream = await openai.completions.create(
+            model="echo", prompt="abc", max_tokens=5, n=2, stream=True
+        )
+        streamed = ["", ""]
+        async for chunk in stream:
+            streamed[chunk.choices[0].index] += chunk.choices[0].text
+
+    assert [choice.text for choice in answer.choices] == streamed == ["defgh", "defgh"]
+
+
 async def test_completion_streams(service: Service) -> None:
     async with client(service) as openai:
         stream = await openai.completions.create(
@@ -103,12 +147,12 @@ async def test_error_over_http_has_code_and_param(service: Service) -> None:
     async with client(service) as openai:
         with pytest.raises(APIStatusError) as caught:
             await openai.chat.completions.create(
-                model="echo", messages=[{"role": "user", "content": "Hi"}], n=2
+                model="echo", messages=[{"role": "user", "content": "Hi"}], n=9
             )
 
     assert (caught.value.status_code, caught.value.code, caught.value.param) == (
         400,
-        "unsupported",
+        "invalid_value",
         "n",
     )
 

@@ -9,7 +9,8 @@ from chatserve.engine.api import RequestId
 from chatserve.errors import StoreError
 from chatserve.gateway import queue_position
 from chatserve.gateway.generation import Answer
-from chatserve.gateway.queue_position import tell_position
+from chatserve.gateway.queue_position import tell_place
+from chatserve.store.fair_queue import Place
 from chatserve.store.response_log import LogEntry
 from chatserve.store.responses import ResponseRecord
 
@@ -20,11 +21,11 @@ class Queue:
     def __init__(self, *positions: int | StoreError | None) -> None:
         self._positions = list(positions)
 
-    async def position(self, _request_id: RequestId, _model: str) -> int | None:
+    async def position(self, _request_id: RequestId) -> Place | None:
         position = self._positions.pop(0)
         if isinstance(position, StoreError):
             raise position
-        return position
+        return None if position is None else Place(position, 1000 * position)
 
 
 async def no_entries() -> AsyncIterator[LogEntry]:
@@ -36,11 +37,11 @@ def waiting_at(position: int) -> Answer:
     record = ResponseRecord(
         response_id=RequestId("r"), model="m", created_at=1, ttl_s=1, assistant_message_id="msg"
     )
-    return Answer(record, no_entries(), position)
+    return Answer(record, no_entries(), Place(position, None))
 
 
 async def told(queue: Any, answer: Answer) -> list[int]:
-    return [position async for position in tell_position(queue, answer)]
+    return [place.position async for place in tell_place(queue, answer)]
 
 
 @pytest.fixture(autouse=True)
@@ -58,3 +59,24 @@ async def test_store_that_is_away_for_a_moment_is_asked_again() -> None:
     queue = Queue(StoreError("away"), 1, None)
 
     assert await told(queue, waiting_at(2)) == [2, 1]
+
+
+async def test_first_of_its_line_is_told_only_if_it_still_waits() -> None:
+    claimed_at_once, still_waiting = Queue(None), Queue(0, 0, None)
+
+    assert await told(claimed_at_once, waiting_at(0)) == []
+    assert await told(still_waiting, waiting_at(0)) == [0]
+
+
+async def test_estimate_is_the_one_of_the_last_look() -> None:
+    queue: Any = Queue(2, None)
+
+    places = [place async for place in tell_place(queue, waiting_at(3))]
+
+    assert places == [Place(3, None), Place(2, 2000)]
+
+
+async def test_nothing_is_told_of_an_answer_that_was_started_elsewhere() -> None:
+    answer = Answer(waiting_at(0).record, no_entries())
+
+    assert await told(Queue(), answer) == []

@@ -8,7 +8,16 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import websockets
-from gateway.gateway_helpers import TIMEOUT_S, Service, Socket, outcome_of, run_service, text_of
+from gateway.gateway_helpers import (
+    TIMEOUT_S,
+    Service,
+    Socket,
+    outcome_of,
+    response_ids,
+    run_service,
+    sse_data,
+    text_of,
+)
 
 from chatserve.gateway.connection_limits import ConnectionLimits
 
@@ -24,13 +33,19 @@ LIMITS = ConnectionLimits(
 PADDING = "x" * 3500
 
 
-@asynccontextmanager
-async def narrow_socket(service: Service) -> AsyncIterator[Socket]:
-    """Open a WebSocket over a connection that holds little, and read nothing unless asked."""
+async def narrow_connection(service: Service) -> sockets.socket:
+    """Open a connection that holds little."""
     raw = sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM)
     raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
     raw.setblocking(False)
     await asyncio.get_running_loop().sock_connect(raw, ("127.0.0.1", service.port))
+    return raw
+
+
+@asynccontextmanager
+async def narrow_socket(service: Service) -> AsyncIterator[Socket]:
+    """Open a WebSocket over a narrow connection, and read nothing unless asked."""
+    raw = await narrow_connection(service)
     uri = f"ws://127.0.0.1:{service.port}/v1/responses"
     options: dict[str, Any] = {"max_queue": 1, "max_size": None, "ping_interval": None}
     async with websockets.connect(uri, sock=raw, **options) as connection:
@@ -94,3 +109,25 @@ async def test_peer_that_writes_and_never_reads_is_closed(store_url: str) -> Non
         close = await socket.receive_close()
 
     assert close.code == 1013
+
+
+async def test_choices_wait_in_their_logs_for_a_client_that_does_not_read(store_url: str) -> None:
+    asked = {"model": "echo", "prompt": "a", "max_tokens": 1000, "n": 4, "stream": True}
+    body = json.dumps(asked).encode()
+    head = f"POST /v1/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n"
+    async with run_service(store_url, send_buffer_bytes=4096) as service:
+        raw = await narrow_connection(service)
+        reader, writer = await asyncio.open_connection(sock=raw, limit=1024)
+        writer.write(head.encode() + b"connection: close\r\n\r\n" + body)
+        await reader.readline()
+        for response_id in await response_ids(service.store):
+            await outcome_of(service.store, response_id)
+        num_read = await service.metric("chatserve_readers")
+        stream = (await reader.read()).decode()
+        writer.close()
+
+    choices = [json.loads(data)["choices"][0] for data in sse_data(stream) if data != "[DONE]"]
+    texts = ["".join(c["text"] for c in choices if c["index"] == number) for number in range(4)]
+    assert num_read == 4
+    assert [len(text) for text in texts] == [1000] * 4
+    assert sse_data(stream)[-1] == "[DONE]"

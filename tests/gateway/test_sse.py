@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
 from gateway.gateway_helpers import Service, chat
 
 from chatserve.gateway import sse
-from chatserve.gateway.sse import data_frame, send_events
+from chatserve.gateway.sse import Write, data_frame, send_events
 
 
 @pytest.mark.parametrize("character", ["\u2028", "\u2029", "\u0085", "\n", "\r\n"])
@@ -44,13 +43,13 @@ async def test_silence_is_filled_with_comments(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sse, "KEEPALIVE_S", 0.01)
     transport = Transport()
 
-    async def frames() -> AsyncGenerator[bytes, None]:
-        yield b"data: 1\n\n"
+    async def produce(write: Write) -> None:
+        await write(b"data: 1\n\n")
         while transport.body.count(b":\n\n") < 2:  # noqa: ASYNC110 - the body has no event
             await asyncio.sleep(0)
-        yield b"data: 2\n\n"
+        await write(b"data: 2\n\n")
 
-    await send_events(transport.receive, transport.send, frames(), {})
+    await send_events(transport.receive, transport.send, produce, {})
 
     before, after = transport.body.split(b"data: 2\n\n")
     assert before.startswith(b"data: 1\n\n:\n\n:\n\n")
@@ -60,10 +59,10 @@ async def test_silence_is_filled_with_comments(monkeypatch: pytest.MonkeyPatch) 
 async def test_stream_ends_with_an_empty_last_piece() -> None:
     transport = Transport()
 
-    async def frames() -> AsyncGenerator[bytes, None]:
-        yield b"data: 1\n\n"
+    async def produce(write: Write) -> None:
+        await write(b"data: 1\n\n")
 
-    await send_events(transport.receive, transport.send, frames(), {"x-request-id": "r"})
+    await send_events(transport.receive, transport.send, produce, {"x-request-id": "r"})
 
     start, *_, last = transport.sent
     assert dict(start["headers"])[b"x-request-id"] == b"r"
@@ -71,21 +70,21 @@ async def test_stream_ends_with_an_empty_last_piece() -> None:
     assert last == {"type": "http.response.body", "body": b"", "more_body": False}
 
 
-async def test_frames_are_closed_when_the_client_leaves() -> None:
+async def test_producing_is_cancelled_when_the_client_leaves() -> None:
     transport = Transport()
-    closed = asyncio.Event()
+    cancelled = asyncio.Event()
 
-    async def frames() -> AsyncGenerator[bytes, None]:
+    async def produce(write: Write) -> None:
         try:
-            yield b"data: 1\n\n"
+            await write(b"data: 1\n\n")
             transport.left.set()
             await asyncio.Event().wait()
         finally:
-            closed.set()
+            cancelled.set()
 
-    await send_events(transport.receive, transport.send, frames(), {})
+    await send_events(transport.receive, transport.send, produce, {})
 
-    assert closed.is_set()
+    assert cancelled.is_set()
 
 
 async def test_connection_can_be_used_again_after_a_stream(service: Service) -> None:

@@ -12,7 +12,6 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from chatserve.kernels.triton.page_copy import page_copy_kernel
 from chatserve.kernels.triton.paged_decode import decode_merge_kernel, decode_split_kernel
 
 WARP_SIZE = 32
@@ -70,16 +69,6 @@ def _sources(dtype: str, head_dim: int) -> dict[str, ASTSource]:
                 "num_splits": "i32",
             },
             constexprs={"HEAD_DIM": head_dim, "BLOCK_S": 16, "BLOCK_D": head_dim},
-        ),
-        "copy": ASTSource(
-            page_copy_kernel,
-            signature={
-                **kv,
-                "sources_ptr": "*i64",
-                "destinations_ptr": "*i64",
-                "num_pages": "i32",
-            },
-            constexprs={"PAGE_NUMEL": 16 * 3 * head_dim, "BLOCK_E": 1024},
         ),
     }
 

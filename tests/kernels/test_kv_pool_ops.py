@@ -71,6 +71,15 @@ def test_page_copy_copies_whole_pages_in_every_layer(
         assert torch.equal(pages[:, [1, 2, 3, 6]], old[:, [1, 2, 3, 6]])
 
 
+def test_page_copy_reads_every_source_before_it_writes(ops: Ops) -> None:
+    pool = make_pool(torch.float32, 2, 4, 4, 1, 8)
+    before = pool.k.clone()
+
+    ops.page_copy(pool, torch.tensor([0, 1], device=DEVICE), torch.tensor([1, 2], device=DEVICE))
+
+    assert torch.equal(pool.k[:, [1, 2]], before[:, [0, 1]])
+
+
 def test_page_copy_of_nothing_changes_nothing(ops: Ops) -> None:
     pool = make_pool(torch.float32, 2, 3, 4, 1, 8)
     before = pool.k.clone()

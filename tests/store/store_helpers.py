@@ -8,8 +8,10 @@ import asyncio
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from store.queue_recount import recount_queue
 
 from chatserve.engine.api import (
     EventKind,
@@ -24,12 +26,14 @@ from chatserve.engine.api import (
 from chatserve.store import keys
 from chatserve.store.codec import pairs
 from chatserve.store.connection import Store
+from chatserve.store.fair_queue import Place
 from chatserve.store.response_log import Append, FinalAnswer
 from chatserve.store.responses import ResponseRecord
 from chatserve.store.sessions import Message, SessionTurn
 
 MODEL = "tiny"
 LEASE_MS = 60_000
+MAX_QUEUE = 2000
 
 
 def server_binaries() -> list[object]:
@@ -46,9 +50,11 @@ def server_binaries() -> list[object]:
     ]
 
 
-def make_request(name: str, *, model: str = MODEL) -> GenerationRequest:
+def make_request(name: str, **fields: Any) -> GenerationRequest:
+    """Return a request of three prompt tokens, with these of its fields set."""
     sampling = SamplingParams(max_tokens=16, seed=7, stop=("END",), stop_token_ids=(2, 3))
-    return GenerationRequest(RequestId(name), model, (11, 12, 13), sampling)
+    prompt = {"model": MODEL, "prompt_token_ids": (11, 12, 13), "sampling": sampling}
+    return GenerationRequest(request_id=RequestId(name), **{**prompt, **fields})
 
 
 def make_record(name: str, *, session_id: str | None = None, ttl_s: int = 1000) -> ResponseRecord:
@@ -72,13 +78,14 @@ def make_turn(session_id: str, content: str = "How are you?") -> SessionTurn:
     return SessionTurn(session_id, (make_message("user", content),))
 
 
-async def enqueue(store: Store, *names: str, session_id: str | None = None) -> None:
-    """Queue requests with these names; in a session, each with a turn of its own."""
+async def enqueue(store: Store, *names: str, session_id: str | None = None, **fields: Any) -> None:
+    """Queue requests with these names and fields; in a session, each with a turn of its own."""
     for name in names:
         turn = make_turn(session_id) if session_id else None
         record = make_record(name, session_id=session_id)
-        position = await store.queue.enqueue(make_request(name), record, max_queue=1000, turn=turn)
-        assert position is not None
+        request = make_request(name, **fields)
+        place = await store.queue.enqueue(request, record, max_queue=MAX_QUEUE, turn=turn)
+        assert isinstance(place, Place)
 
 
 async def claim_names(store: Store, worker_id: str, limit: int = 100) -> list[str]:
@@ -90,6 +97,23 @@ async def expire_leases(store: Store, *names: str) -> None:
     """Make leases run out now, without waiting for it."""
     for name in names:
         await store.commands.call("ZADD", keys.LEASES, "XX", 0, name)
+
+
+async def end_time(store: Store, *names: str) -> None:
+    """Make the time of requests with a timeout be over now, without waiting for it."""
+    for name in names:
+        await store.commands.call("HSET", keys.REQUEST + name, "deadline_ms", 0)
+        await store.commands.call("ZADD", keys.DEADLINES, "XX", 0, name)
+
+
+async def grow_older(store: Store, name: str, seconds: int) -> None:
+    """Move the enqueue of a waiting request into the past."""
+    call = store.commands.call
+    request = pairs(await call("HGETALL", keys.REQUEST + name))
+    line = keys.line(request["model"], request["tenant"])
+    await call("ZINCRBY", line, -seconds * 1_000_000, name)
+    await call("HINCRBY", keys.REQUEST + name, "score", -seconds * 1_000_000)
+    await call("HINCRBY", keys.REQUEST + name, "enqueued_ms", -seconds * 1000)
 
 
 def delta(text: str, *token_ids: int) -> LogEvent:
@@ -131,13 +155,10 @@ async def check_invariants(store: Store) -> None:
     """Recount what must hold between any two scripts."""
     call = store.commands.call
     leased = set(await call("ZRANGE", keys.LEASES, 0, -1))
-    queued: list[str] = []
-    for key in await call("KEYS", keys.QUEUE + "*"):
-        queued += await call("LRANGE", key, 0, -1)
+    queued = await recount_queue(store)
     in_flight = await _ids(store, keys.REQUEST)
-    assert len(queued) == len(set(queued)), f"queued twice: {queued}"
-    assert set(queued) | leased == in_flight, f"{queued=} {leased=} {in_flight=}"
-    assert not set(queued) & leased, f"{queued=} {leased=}"
+    assert queued | leased == in_flight, f"{queued=} {leased=} {in_flight=}"
+    assert not queued & leased, f"{queued=} {leased=}"
     for name in in_flight:
         request = pairs(await call("HGETALL", keys.REQUEST + name))
         assert ("owner" in request) == (name in leased), request

@@ -49,7 +49,7 @@ async def test_lease_that_has_not_run_out_is_not_reaped(store: Store) -> None:
     assert await store.queue.reap() == []
 
 
-async def test_release_puts_requests_back_to_the_front_in_order(store: Store) -> None:
+async def test_release_puts_requests_back_to_their_places(store: Store) -> None:
     await enqueue(store, "a", "b", "c")
     await claim_names(store, "w", limit=2)
 
@@ -105,7 +105,7 @@ async def test_taken_over_request_continues_the_log_of_its_first_worker(store: S
     assert numbers == [0, 1, 2, 3, 4]
 
 
-async def test_reaped_request_goes_before_those_that_wait(store: Store) -> None:
+async def test_reaped_request_goes_before_those_that_came_after_it(store: Store) -> None:
     await enqueue(store, "a", "b", "c", "d")
     await claim_names(store, "w", limit=2)
     await expire_leases(store, "a", "b")
@@ -184,6 +184,18 @@ async def test_lease_of_a_request_that_has_expired_is_dropped(store: Store) -> N
     await expire_leases(store, "a")
 
     assert await store.queue.reap() == []
+
+
+async def test_seat_lost_without_trace_is_forgotten_when_no_lease_is_left(store: Store) -> None:
+    await enqueue(store, "a")
+    await claim_names(store, "w")
+    await store.commands.call("DEL", "cs:request:a", "cs:log:a", "cs:response:a")
+    await expire_leases(store, "a")
+    await store.queue.reap()
+
+    await enqueue(store, "b")
+    await store.queue.cancel(RequestId("b"))
+
     await check_invariants(store)
 
 

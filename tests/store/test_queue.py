@@ -20,6 +20,7 @@ from store.store_helpers import (
 from chatserve.engine.api import EventKind, LogEvent, RequestId
 from chatserve.errors import Conflict, NotFound
 from chatserve.store.connection import Store
+from chatserve.store.fair_queue import Full, Place
 from chatserve.store.queue import Claim, Cursor
 from chatserve.store.response_log import LogEntry
 from chatserve.store.responses import ResponseStatus
@@ -29,9 +30,9 @@ from chatserve.store.sessions import SessionTurn
 async def test_enqueue_stores_record_and_first_two_events(store: Store) -> None:
     request, record = make_request("a"), make_record("a")
 
-    position = await store.queue.enqueue(request, record, max_queue=1)
+    place = await store.queue.enqueue(request, record, max_queue=1)
 
-    assert position == 0
+    assert place == Place(0, None)
     assert await store.responses.get(request.request_id) == record
     assert await store.log.read(request.request_id) == [
         LogEntry(0, LogEvent(EventKind.CREATED)),
@@ -43,18 +44,18 @@ async def test_enqueue_stores_record_and_first_two_events(store: Store) -> None:
 async def test_positions_count_the_requests_before(store: Store) -> None:
     await enqueue(store, "a", "b", "c")
 
-    positions = [await store.queue.position(RequestId(name), MODEL) for name in "abcd"]
+    places = [await store.queue.position(RequestId(name)) for name in "abcd"]
 
-    assert positions == [0, 1, 2, None]
+    assert places == [Place(0, None), Place(1, None), Place(2, None), None]
     assert await store.queue.depth(MODEL) == 3
 
 
 async def test_full_queue_refuses_and_stores_nothing(store: Store) -> None:
     await enqueue(store, "a", "b")
 
-    position = await store.queue.enqueue(make_request("c"), make_record("c"), max_queue=2)
+    refusal = await store.queue.enqueue(make_request("c"), make_record("c"), max_queue=2)
 
-    assert position is None
+    assert refusal == Full(2, None)
     assert await store.responses.get(RequestId("c")) is None
     assert await store.log.read(RequestId("c")) == []
     assert await store.queue.depth(MODEL) == 2
@@ -63,11 +64,11 @@ async def test_full_queue_refuses_and_stores_nothing(store: Store) -> None:
 async def test_full_queue_of_one_model_does_not_refuse_another(store: Store) -> None:
     await enqueue(store, "a")
 
-    position = await store.queue.enqueue(
+    place = await store.queue.enqueue(
         make_request("b", model="other"), make_record("b"), max_queue=1
     )
 
-    assert position == 0
+    assert place == Place(0, None)
 
 
 async def test_repeated_enqueue_changes_nothing(store: Store) -> None:
@@ -76,11 +77,11 @@ async def test_repeated_enqueue_changes_nothing(store: Store) -> None:
     await enqueue(store, "a")
     await enqueue(store, "b", session_id="s")
 
-    position = await store.queue.enqueue(
+    place = await store.queue.enqueue(
         make_request("b"), make_record("b", session_id="s"), max_queue=2, turn=make_turn("s")
     )
 
-    assert position == 1
+    assert place == Place(1, None)
     assert await store.queue.depth(MODEL) == 2
     assert len(await store.sessions.messages("s")) == 1
     assert len(await store.log.read(RequestId("b"))) == 2

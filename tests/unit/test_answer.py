@@ -18,9 +18,14 @@ CLOSING = [EventKind.TEXT_DONE, EventKind.PART_DONE, EventKind.ITEM_DONE]
 
 
 def make_answer(
-    *, next_sequence: int = 2, text: str = "", token_ids: tuple[int, ...] = ()
+    *,
+    next_sequence: int = 2,
+    text: str = "",
+    token_ids: tuple[int, ...] = (),
+    timeout_ms: int | None = None,
 ) -> Answer:
-    request = GenerationRequest(ID, "m", (1, 2, 3), SamplingParams(max_tokens=9, seed=0))
+    sampling = SamplingParams(max_tokens=9, seed=0)
+    request = GenerationRequest(ID, "m", (1, 2, 3), sampling, timeout_ms=timeout_ms)
     claim = Claim(request, 1, next_sequence, token_ids, text, queued_ms=5)
     return Answer(claim, now_s=0.0)
 
@@ -184,3 +189,27 @@ def test_nothing_is_written_to_the_cache_by_an_answer_that_never_began() -> None
     assert append is not None
     assert append.final is not None
     assert append.final.outcome.usage.cache_write_tokens == 0
+
+
+def test_the_deadline_counts_the_time_in_the_queue() -> None:
+    assert make_answer(timeout_ms=1005).deadline_s == 1.0
+    assert make_answer().deadline_s is None
+
+
+def test_an_answer_whose_time_is_over_fails_with_the_sizes_and_keeps_its_text() -> None:
+    answer = make_answer(timeout_ms=1500)
+    answer.take(token(7, "Hi", admitted_cached_tokens=0), 0.1)
+
+    answer.exceed_deadline(1.595)
+    answer.take(token(8, " late"), 1.6)
+    answer.exceed_deadline(2.0)
+
+    append = answer.drain()
+    assert append is not None
+    assert append.final is not None
+    assert kinds(append) == [*OPENING, EventKind.DELTA, *CLOSING, EventKind.FAILED]
+    assert (append.final.text, append.final.outcome.error_code) == ("Hi", "deadline_exceeded")
+    assert append.final.outcome.error_message == (
+        "the answer was not complete 1.6 s after its request was queued, its timeout is 1.5 s"
+    )
+    assert answer.drain() is None

@@ -22,7 +22,9 @@ sys.exit(code or " ".join(loaded) or 0)
 
 
 @pytest.mark.parametrize(
-    "argv", [["--help"], ["serve", "--help"], ["version"], ["models", "list"]], ids=" ".join
+    "argv",
+    [["--help"], ["serve", "--help"], ["version"], ["models", "list"], ["prompt", "--help"]],
+    ids=" ".join,
 )
 def test_quick_command_loads_neither_torch_nor_the_web_server(argv: list[str]) -> None:
     command = [sys.executable, "-c", LISTS_HEAVY_MODULES, *argv]

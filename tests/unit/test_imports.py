@@ -17,8 +17,14 @@ import pytest
 import chatserve
 
 FORBIDDEN = ("torch", "triton", "transformers", "safetensors", "gguf")
-PACKAGES = ("text", "protocol", "cache", "store", "gateway")
-MODULES = ("engine.api", "engine.scheduler")
+PACKAGES = ("admin", "text", "protocol", "cache", "store", "gateway")
+MODULES = (
+    "engine.api",
+    "planning.plan",
+    "planning.report",
+    "engine.scheduler",
+    "model.hf_config",
+)
 
 _PROBE = """
 import importlib, json, sys

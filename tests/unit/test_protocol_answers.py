@@ -13,7 +13,10 @@ from chatserve.protocol.completion_answers import (
     AnswerShape,
     AnswerWriter,
     ChatShape,
+    Choice,
     TextShape,
+    completion_usage,
+    finish_reason,
 )
 
 HEAD = AnswerHead("chatcmpl-1", "m", 1_700_000_000)
@@ -33,7 +36,8 @@ def stream(shape: AnswerShape, *deltas: str, include_usage: bool = False) -> lis
         LogEvent(EventKind.ITEM_DONE, outcome=outcome()),
         LogEvent(EventKind.COMPLETED, outcome=outcome()),
     ]
-    return [chunk for event in events for chunk in writer.chunks(event)]
+    chunks = [chunk for event in events if (chunk := writer.chunk(0, event))]
+    return [*chunks, writer.usage_chunk([USAGE])] if include_usage else chunks
 
 
 def test_chat_chunks_validate_against_the_official_type() -> None:
@@ -70,7 +74,7 @@ def test_usage_comes_last_with_no_choices_and_only_when_asked_for() -> None:
 
 
 def test_whole_chat_answer_validates_against_the_official_type() -> None:
-    answer = AnswerWriter(HEAD, ChatShape()).whole("Hello", outcome(FinishReason.LENGTH))
+    answer = AnswerWriter(HEAD, ChatShape()).whole([Choice("Hello", "length", USAGE)])
 
     parsed = ChatCompletion.model_validate(answer)
     assert parsed.choices[0].message.content == "Hello"
@@ -80,7 +84,7 @@ def test_whole_chat_answer_validates_against_the_official_type() -> None:
 
 
 def test_text_answers_validate_against_the_official_type_in_both_forms() -> None:
-    whole = AnswerWriter(HEAD, TextShape()).whole("Hello", outcome())
+    whole = AnswerWriter(HEAD, TextShape()).whole([Choice("Hello", "stop", USAGE)])
 
     assert Completion.model_validate(whole).choices[0].text == "Hello"
     # The official type of a chunk has no null finish reason; the endpoint it describes sends one.
@@ -89,6 +93,43 @@ def test_text_answers_validate_against_the_official_type_in_both_forms() -> None
         "b",
         "",
     ]
+
+
+@pytest.mark.parametrize("shape", [ChatShape(), TextShape()])
+def test_every_chunk_of_a_choice_has_its_index(shape: AnswerShape) -> None:
+    writer = AnswerWriter(HEAD, shape)
+    events = [LogEvent(EventKind.DELTA, "a"), LogEvent(EventKind.COMPLETED, outcome=outcome())]
+
+    chunks = [writer.chunk(2, event) for event in events]
+
+    assert [chunk and chunk["choices"][0]["index"] for chunk in chunks] == [2, 2]
+
+
+def test_whole_choices_are_numbered_in_their_order() -> None:
+    choices = [Choice("a", "stop", USAGE), Choice("b", "length", USAGE)]
+
+    answer = ChatCompletion.model_validate(AnswerWriter(HEAD, ChatShape()).whole(choices))
+
+    assert [(c.index, c.message.content, c.finish_reason) for c in answer.choices] == [
+        (0, "a", "stop"),
+        (1, "b", "length"),
+    ]
+
+
+def test_usage_counts_the_prompt_once_and_as_cached_what_no_choice_computed() -> None:
+    usage = completion_usage(
+        [
+            Usage(input_tokens=10, cached_tokens=9, output_tokens=3),
+            Usage(input_tokens=10, cached_tokens=4, output_tokens=5),
+        ]
+    )
+
+    assert usage == {
+        "prompt_tokens": 10,
+        "completion_tokens": 8,
+        "total_tokens": 18,
+        "prompt_tokens_details": {"cached_tokens": 4},
+    }
 
 
 @pytest.mark.parametrize(
@@ -103,8 +144,17 @@ def test_answer_that_did_not_end_well_is_an_error(ending: Outcome, code: str, me
     writer = AnswerWriter(HEAD, ChatShape())
 
     with pytest.raises(AnswerFailed, match=message) as caught:
-        writer.whole("Hel", ending)
+        finish_reason(ending)
     with pytest.raises(AnswerFailed):
-        writer.chunks(LogEvent(ending.terminal_kind, outcome=ending))
+        writer.chunk(0, LogEvent(ending.terminal_kind, outcome=ending))
 
     assert (caught.value.code, caught.value.status) == (code, 500)
+
+
+def test_answer_whose_time_was_over_is_a_timeout_of_the_gateway() -> None:
+    late = Outcome(FinishReason.ERROR, USAGE, error_code="deadline_exceeded", error_message="late")
+
+    with pytest.raises(AnswerFailed, match="late") as caught:
+        finish_reason(late)
+
+    assert (caught.value.code, caught.value.status) == ("deadline_exceeded", 504)

@@ -113,8 +113,6 @@ def test_wrong_value_is_refused_by_name(members: Any, param: str, code: str) -> 
 @pytest.mark.parametrize(
     ("members", "param"),
     [
-        ({"n": 2}, "n"),
-        ({"n": True}, "n"),
         ({"frequency_penalty": 0.5}, "frequency_penalty"),
         ({"presence_penalty": 1}, "presence_penalty"),
         ({"repetition_penalty": 1.1}, "repetition_penalty"),
@@ -144,7 +142,6 @@ def test_known_field_with_a_value_that_is_not_served_is_refused_with_the_reason(
     "members",
     [
         {"n": 1},
-        {"n": 1.0},
         {"frequency_penalty": 0, "presence_penalty": 0.0, "repetition_penalty": 1},
         {"logit_bias": {}, "logprobs": False, "top_logprobs": 0},
         {"tools": [], "tool_choice": "auto", "functions": []},
@@ -333,7 +330,7 @@ def test_stream_options_without_stream_are_refused() -> None:
     ],
 )
 def test_usage_is_included_only_when_asked_for(options: Any, expected: bool) -> None:
-    assert chat(stream=True, stream_options=options).stream.include_usage is expected
+    assert chat(stream=True, stream_options=options).reply.include_usage is expected
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 -- Stop a request wherever it is.
 --
--- Keys:      request, response, log:{id}; queue of its model; inbox of its owner; and those of
---            finish
+-- Keys:      request, response, log:{id}; those of fair_queue.lua; inbox of its owner; and those
+--            of finish
 -- Arguments: id
 -- Returns:   'not_found', 'already_finished', 'finished_in_queue' or 'signalled'
 --
@@ -9,8 +9,8 @@
 -- from the queue or cancelled under its own ownership, never neither.
 
 local id = ARGV[1]
-local request = redis.call('HMGET', KEY.request .. id, 'model', 'owner')
-local model, owner = request[1], request[2]
+local request = redis.call('HMGET', KEY.request .. id, 'model', 'tenant', 'owner')
+local model, tenant, owner = unpack(request)
 
 if not model then
   if redis.call('EXISTS', KEY.response .. id) == 1 then return 'already_finished' end
@@ -18,7 +18,7 @@ if not model then
 end
 
 if not owner then
-  redis.call('LREM', KEY.queue .. model, 1, id)
+  leave_line(id, model, tenant)
   bury(id, 'abort')
   return 'finished_in_queue'
 end

@@ -1,8 +1,8 @@
--- Take back the requests whose lease has run out: to the front of the queue, or to their end when
+-- Take back the requests whose lease has run out: to their place in the queue, or to their end when
 -- that has happened too often or they were cancelled.
 --
--- Keys:      leases; request, response, log:{id} of each; queue, bell of their models; and those
---            of finish
+-- Keys:      leases; request, response, log:{id} of each; bell and those of fair_queue.lua of their
+--            models; and those of finish
 -- Arguments: max_takeovers, message of the error
 -- Returns:   the ids, that whose lease ended first in front
 --
@@ -11,15 +11,12 @@
 
 local max_takeovers, message = tonumber(ARGV[1]), ARGV[2]
 local reaped = {}
-local expired = redis.call('ZRANGEBYSCORE', KEY.leases, '-inf', now_ms(), 'LIMIT', 0, 64)
 
--- Each goes to the front, so the one whose lease ended first goes last.
-for i = #expired, 1, -1 do
-  local id = expired[i]
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEY.leases, '-inf', now_ms(), 'LIMIT', 0, 64)) do
   if redis.call('EXISTS', KEY.request .. id) == 0 then
     redis.call('ZREM', KEY.leases, id)
   else
-    table.insert(reaped, 1, id)
+    reaped[#reaped + 1] = id
     if redis.call('HINCRBY', KEY.request .. id, 'times_lost', 1) > max_takeovers then
       bury(id, 'error', 'worker_lost', message)
     else

@@ -1,7 +1,7 @@
--- Put a worker's unfinished requests back to the front of the queue, in their order.
+-- Put a worker's unfinished requests back to their places in the queue.
 --
--- Keys:      request, response, log:{id} of each; queue, bell of their models; leases; and those
---            of finish for requests that were cancelled
+-- Keys:      request, response, log:{id} of each; bell and those of fair_queue.lua of their models;
+--            leases; and those of finish for requests that were cancelled
 -- Arguments: worker_id, ids
 -- Returns:   how many were put back or ended
 --
@@ -9,8 +9,7 @@
 
 local worker_id, released = ARGV[1], 0
 
--- Each goes to the front, so the last one goes first.
-for i = #ARGV, 2, -1 do
+for i = 2, #ARGV do
   local id = ARGV[i]
   if redis.call('HGET', KEY.request .. id, 'owner') == worker_id then
     give_back(id)

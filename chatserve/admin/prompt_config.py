@@ -1,0 +1,109 @@
+"""The settings of `chatserve prompt`.
+
+Owns which flag belongs to which action. What a name or a text may be is the registry's business.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chatserve import setting_kinds as kinds
+from chatserve.config import DATA_DIR, default_data_dir
+from chatserve.errors import ConfigError
+from chatserve.settings import check_settings, setting, settings_of
+
+_ALWAYS = frozenset({"action", "redis_url", "data_dir"})
+_BY_NAME = frozenset({"name", "tenant", "is_public"})
+_TAKES = {
+    "list": frozenset({"tenant", "is_public", "as_json"}),
+    "add": _BY_NAME | {"file", "is_pinned", "priority", "ttl_s", "waits"},
+    "show": _BY_NAME,
+    "remove": _BY_NAME,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PromptConfig:
+    """What `chatserve prompt` was asked to do.
+
+    Used from: the command line.
+    """
+
+    action: str = setting(
+        "action",
+        "what to do: list, add, show or remove",
+        kinds.choice("list", "add", "show", "remove", metavar="ACTION"),
+        default="list",
+    )
+    name: str | None = setting(
+        "name", "which prompt; stands right after the action", kinds.text("NAME"), default=None
+    )
+    tenant: str | None = setting(
+        "--tenant",
+        "whose prompt",
+        kinds.text("TENANT"),
+        default=None,
+        default_text="`default`; list: all",
+    )
+    is_public: bool = setting(
+        "--public",
+        "the preamble, which stands before everybody's system message",
+        kinds.switch(value=True),
+        default=False,
+    )
+    file: str | None = setting(
+        "--file",
+        "add: where the text is, - for the standard input",
+        kinds.text("PATH"),
+        default=None,
+    )
+    is_pinned: bool = setting(
+        "--no-pin",
+        "add: let its pages be evicted when others need them",
+        kinds.switch(value=False),
+        default=True,
+    )
+    priority: int = setting(
+        "--priority",
+        "add: of two that are not pinned, the higher stays longer",
+        kinds.number(-1000, 1000),
+        default=0,
+    )
+    ttl_s: float | None = setting(
+        "--ttl",
+        "add, with --no-pin: forget it when it has not been used for so long",
+        kinds.seconds(1, 365 * 24 * 3600),
+        default=None,
+    )
+    waits: bool = setting(
+        "--no-wait",
+        "add: do not wait until the workers have computed it",
+        kinds.switch(value=False),
+        default=True,
+    )
+    as_json: bool = setting("--json", "list: as JSON", kinds.switch(value=True), default=False)
+    redis_url: str | None = setting(
+        "--redis-url",
+        "store to use",
+        kinds.store_url(),
+        default=None,
+        default_text="that of `chatserve serve` on this data folder",
+    )
+    data_dir: Path = field(default_factory=default_data_dir, metadata=DATA_DIR)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        self._check_flags()
+        if "name" in _TAKES[self.action] and self.name is None and not self.is_public:
+            raise ConfigError(f"prompt {self.action}: name a prompt, or the preamble by --public")
+        if self.is_public and self.tenant is not None:
+            raise ConfigError("--public and --tenant: the preamble belongs to no tenant")
+        if self.action == "add" and self.file is None:
+            raise ConfigError("prompt add: say by --file where the text is, - for standard input")
+        if self.ttl_s is not None and self.is_pinned:
+            raise ConfigError("--ttl: a pinned prompt is kept for good; give --no-pin as well")
+
+    def _check_flags(self) -> None:
+        for declared, known in settings_of(type(self)):
+            is_taken = declared.name in _ALWAYS | _TAKES[self.action]
+            if not is_taken and getattr(self, declared.name) != declared.default:
+                raise ConfigError(f"{known.label} says nothing to `prompt {self.action}`")

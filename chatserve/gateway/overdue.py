@@ -1,0 +1,27 @@
+"""Ends requests that wait longer than their timeout allows.
+
+Workers do so as well. But the last of them may have gone, and their clients wait all the same.
+"""
+
+import asyncio
+import logging
+
+from chatserve.errors import StoreError
+from chatserve.store.queue import RequestQueue
+
+logger = logging.getLogger(__name__)
+
+PERIOD_S = 1.0
+
+
+async def end_overdue_requests(queue: RequestQueue) -> None:
+    """Look again and again, until cancelled; several gateways may do so at once."""
+    while True:
+        await asyncio.sleep(PERIOD_S)
+        try:
+            ended = await queue.end_overdue()
+        except StoreError as error:
+            logger.warning("overdue requests cannot be looked for: %s", error)
+            continue
+        if ended:
+            logger.warning("%d requests waited longer than their timeout", len(ended))

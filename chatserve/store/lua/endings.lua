@@ -1,0 +1,119 @@
+-- How a lease and a request end, whoever ends them. Shared by the scripts like common.lua.
+
+-- Append the model's message to the session and let the next turn begin.
+local function end_turn(id, session_id, message_id, answer)
+  redis.call('XADD', KEY.messages .. session_id, '*',
+    'message_id', message_id, 'role', 'assistant', 'content', answer.text,
+    'created_at', math.floor(now_ms() / 1000), 'response_id', id, 'status', answer.status,
+    'token_ids', answer.token_ids, 'outcome', answer.outcome)
+  if redis.call('HGET', KEY.session .. session_id, 'active_response_id') == id then
+    redis.call('HDEL', KEY.session .. session_id, 'active_response_id')
+  end
+  touch_session(session_id)
+end
+
+-- End a request whose terminal event has just been logged.
+-- `answer` has status, text, token_ids (comma list) and outcome (JSON).
+--   1. The record, unless it was deleted meanwhile, gets the answer.
+--   2. The session, if there is one, gets the message, and the record lives as long as it does.
+--      A record whose session is gone goes with the log; one without a session has its own ttl.
+--   3. Nothing is in flight any more: the seat is free, and the tenant may have been the last.
+local function finish(id, answer)
+  local record = KEY.response .. id
+  local has_record = redis.call('EXISTS', record) == 1
+  if has_record then                                                          -- 1
+    redis.call('HSET', record, 'status', answer.status, 'output_text', answer.text,
+      'output_token_ids', answer.token_ids, 'outcome', answer.outcome)
+  end
+  local request = redis.call('HMGET', KEY.request .. id,
+    'session_id', 'message_id', 'model', 'tenant', 'owner')
+  local session_id, message_id, model, tenant, owner = unpack(request)
+  local ttl = has_record and redis.call('HGET', record, 'ttl_s')
+  if session_id ~= '' then                                                    -- 2
+    ttl = TTL.log
+    if redis.call('EXISTS', KEY.session .. session_id) == 1 then
+      end_turn(id, session_id, message_id, answer)
+      ttl = nil
+    end
+  end
+  if ttl then
+    redis.call('EXPIRE', record, ttl)
+  else
+    redis.call('PERSIST', record)
+  end
+  redis.call('EXPIRE', KEY.log .. id, TTL.log)                                -- 3
+  redis.call('DEL', KEY.request .. id)
+  if owner then end_lease(id, model, tenant) end
+  forget_counters(model)
+end
+
+-- What the log holds so far: text, token ids as a comma list, their number, cached tokens.
+local function logged_answer(id)
+  local texts, ids, num_ids, cached = {}, {}, 0, 0
+  for _, entry in ipairs(redis.call('XRANGE', KEY.log .. id, '-', '+')) do
+    local fields = entry[2]
+    for i = 1, #fields, 2 do
+      local name, value = fields[i], fields[i + 1]
+      if name == 't' then
+        texts[#texts + 1] = value
+      elseif name == 'i' and value ~= '' then
+        ids[#ids + 1] = value
+        num_ids = num_ids + count_ids(value)
+      elseif name == 'c' then
+        cached = tonumber(value)
+      end
+    end
+  end
+  return {text = table.concat(texts), token_ids = table.concat(ids, ','),
+    num_token_ids = num_ids, cached_tokens = cached}
+end
+
+-- End a request that no worker runs, with what the log holds of its answer.
+-- `finish_reason` is 'abort' or 'error'; the error's code and message belong to the latter.
+local function bury(id, finish_reason, error_code, error_message)
+  local answer = logged_answer(id)
+  local request = redis.call('HMGET', KEY.request .. id, 'input_tokens', 'next')
+  answer.status = finish_reason == 'error' and 'failed' or 'incomplete'
+  answer.outcome = cjson.encode({
+    finish_reason = finish_reason,
+    usage = {input_tokens = tonumber(request[1]), cached_tokens = answer.cached_tokens,
+      output_tokens = answer.num_token_ids},
+    timings = {},
+    error_code = error_code or cjson.null,
+    error_message = error_message or cjson.null,
+  })
+  log_event(id, tonumber(request[2]), {'k', 'response.' .. answer.status, 'o', answer.outcome})
+  finish(id, answer)
+end
+
+-- End a request that waits and whose time is over.
+local function bury_overdue(id, now)
+  local request = redis.call('HMGET', KEY.request .. id,
+    'model', 'tenant', 'enqueued_ms', 'timeout_ms')
+  leave_line(id, request[1], request[2])
+  bury(id, 'error', 'deadline_exceeded', string.format(
+    'the request still waited %.1f s after it was queued, its timeout is %g s',
+    (now - request[3]) / 1000, request[4] / 1000))
+end
+
+-- Take a request from its owner: back to its place in the queue, or to its end if it was cancelled.
+local function give_back(id)
+  local request = redis.call('HMGET', KEY.request .. id, 'model', 'tenant', 'cancelled')
+  local model, tenant, cancelled = unpack(request)
+  if cancelled then
+    bury(id, 'abort')
+    return
+  end
+  redis.call('HDEL', KEY.request .. id, 'owner')
+  keep_alive(id)
+  end_lease(id, model, tenant)
+  enter_line(id)
+  ring(model)
+end
+
+-- Delete a record, and its log unless that is still being written: it would begin anew.
+-- Returns whether there was a record.
+local function forget_response(id)
+  if redis.call('EXISTS', KEY.request .. id) == 0 then redis.call('DEL', KEY.log .. id) end
+  return redis.call('DEL', KEY.response .. id)
+end

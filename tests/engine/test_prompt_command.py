@@ -1,0 +1,156 @@
+"""`chatserve prompt` list, show and remove on a real store, and how the store is found."""
+
+import asyncio
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from engine.prompt_helpers import WORKER_ID, PinningEngine, pinning_worker, status_of
+from engine.prompt_terminal import TEXT, Terminal, beat_in_silence
+from gateway.fake_model import MODEL
+
+from chatserve.admin.prompt_command import Console, run_prompt_command
+from chatserve.admin.prompt_config import PromptConfig
+from chatserve.engine.api import PrefixState
+from chatserve.errors import NotFound, StoreError
+from chatserve.store.connection import Store, open_store
+from chatserve.store.embedded import EmbeddedServer
+from chatserve.store.prompt_news import PromptStatus
+from chatserve.store.prompts import NamedPrompt
+
+
+async def test_list_is_a_table_with_a_line_for_each_prompt_and_state(
+    store: Store, terminal: Terminal
+) -> None:
+    short, long = NamedPrompt("acme", "support", TEXT), NamedPrompt("acme", "manual", TEXT * 9)
+    async with pinning_worker(store, PinningEngine(tenant_pinned_pages=8)):
+        for prompt in (NamedPrompt("", "preamble", "Be kind."), long, short):
+            await status_of(store, await store.prompts.add(prompt))
+        code = await terminal.run("list")
+
+    assert code == 0
+    assert terminal.out.getvalue().splitlines() == [
+        "TENANT  NAME      MODEL  STATE    TOKENS  PAGES  WORKERS",
+        "(all)   preamble  echo   pinned   16      1      1",
+        "acme    manual    echo   refused  449     29     1",
+        "    it needs 28 more pages, 8 are left of the 8 pages that a tenant may pin",
+        "acme    support   echo   pinned   73      5      1",
+    ]
+
+
+async def test_list_without_a_worker_tells_what_is_registered(
+    store: Store, terminal: Terminal
+) -> None:
+    await store.prompts.add(NamedPrompt("acme", "support", TEXT))
+    await store.prompts.add(NamedPrompt("zeta", "support", TEXT))
+
+    await terminal.run("list", "--tenant", "acme")
+
+    assert terminal.out.getvalue().splitlines() == [
+        "TENANT  NAME     MODEL  STATE       TOKENS  PAGES  WORKERS",
+        "acme    support  -      registered  -       -      0",
+    ]
+
+
+async def test_list_is_json_for_programs_and_holds_no_text(
+    store: Store, terminal: Terminal
+) -> None:
+    async with pinning_worker(store):
+        prompt = await store.prompts.add(NamedPrompt("acme", "support", TEXT))
+        await status_of(store, prompt)
+        await terminal.run("list", "--json")
+
+    (document,) = json.loads(terminal.out.getvalue())
+    (worker,) = document["workers"]
+    assert document["num_bytes"] == len(TEXT.encode())
+    assert "text" not in document
+    assert (document["tenant"], document["name"], document["is_pinned"]) == (
+        "acme",
+        "support",
+        True,
+    )
+    assert (worker["worker_id"], worker["model"]) == (WORKER_ID, MODEL)
+    assert worker["status"]["state"] == "pinned"
+    assert worker["status"]["num_pages"] == 4
+
+
+async def test_a_reason_from_a_strangers_template_cannot_steer_the_terminal(
+    store: Store, terminal: Terminal
+) -> None:
+    prompt = await store.prompts.add(NamedPrompt("acme", "support", TEXT))
+    await beat_in_silence(store, "w")
+    refused = PromptStatus(
+        "acme", "support", prompt.revision, PrefixState.REFUSED, 1, reason="a\x1b[2Jb\nc"
+    )
+    await store.prompt_news.write("w", [refused], 60_000)
+
+    await terminal.run("list")
+
+    assert terminal.out.getvalue().splitlines()[2] == "    a [2Jb c"
+
+
+async def test_show_prints_the_text_alone_to_standard_output(
+    store: Store, terminal: Terminal
+) -> None:
+    await store.prompts.add(NamedPrompt("acme", "support", TEXT, False, ttl_s=60.0))
+
+    await terminal.run("show", "support", "--tenant", "acme")
+
+    assert terminal.out.getvalue() == f"{TEXT}\n"
+    assert terminal.progress.getvalue() == (
+        "'support' of tenant 'acme': not pinned, priority 0, forgotten when unused for 60 s\n"
+    )
+
+
+async def test_remove_takes_the_prompt_of_the_named_tenant_only(
+    store: Store, terminal: Terminal
+) -> None:
+    await store.prompts.add(NamedPrompt("acme", "support", TEXT))
+    await store.prompts.add(NamedPrompt("default", "support", TEXT))
+
+    await terminal.run("remove", "support")
+
+    assert [prompt.tenant for prompt in await store.prompts.list()] == ["acme"]
+    assert terminal.out.getvalue() == "removed 'support' of tenant 'default'\n"
+
+
+@pytest.mark.parametrize("action", ["show", "remove"])
+async def test_what_is_not_registered_is_not_found(terminal: Terminal, action: str) -> None:
+    with pytest.raises(NotFound, match="there is no prompt 'x' of tenant 'default'"):
+        await terminal.run(action, "x")
+    with pytest.raises(NotFound, match="there is no preamble"):
+        await terminal.run(action, "--public")
+
+
+# ── Which store ──────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_bundled_store_of_a_running_service_is_found_by_its_data_folder(
+    tmp_path: Path,
+) -> None:
+    server = EmbeddedServer(tmp_path / "store")
+    await server.start()
+    command = [sys.executable, "-m", "chatserve", "prompt", "add", "support"]
+    command += ["--file", "-", "--data-dir", str(tmp_path)]
+
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    printed, _ = await process.communicate(TEXT.encode())
+
+    store = await open_store(server.url)
+    prompts = await store.prompts.list()
+    await store.aclose()
+    await server.stop()
+    assert process.returncode == 0
+    assert printed.decode().startswith("registered 'support' of tenant 'default'\n")
+    assert [prompt.text for prompt in prompts] == [TEXT]
+
+
+async def test_without_a_running_service_one_line_says_what_to_do(tmp_path: Path) -> None:
+    config = PromptConfig(data_dir=tmp_path)
+
+    with pytest.raises(StoreError, match=r"no `chatserve serve` .* or name the store by"):
+        await run_prompt_command(config, Console(io.StringIO(), io.StringIO()))

@@ -1,0 +1,46 @@
+"""Which flags each action of `chatserve prompt` takes."""
+
+import pytest
+
+from chatserve.admin.prompt_config import PromptConfig
+from chatserve.command_line import load_config
+from chatserve.errors import ConfigError
+
+
+def test_bare_command_lists_all_tenants() -> None:
+    config = load_config(["prompt"], {})
+
+    assert isinstance(config, PromptConfig)
+    assert (config.action, config.tenant, config.redis_url) == ("list", None, None)
+
+
+def test_add_takes_what_a_prompt_may_have() -> None:
+    argv = ["prompt", "add", "support", "--tenant", "acme", "--file", "-", "--no-pin"]
+
+    config = load_config([*argv, "--priority", "3", "--ttl", "90", "--no-wait"], {})
+
+    assert isinstance(config, PromptConfig)
+    assert (config.name, config.tenant, config.file) == ("support", "acme", "-")
+    assert (config.is_pinned, config.priority, config.ttl_s) == (False, 3, 90.0)
+    assert not config.waits
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("list support", "name says nothing to `prompt list`"),
+        ("list --file -", r"--file \(CHATSERVE_FILE\) says nothing to `prompt list`"),
+        ("show support --json", "--json .* says nothing to `prompt show`"),
+        ("remove support --no-pin", "--no-pin .* says nothing to `prompt remove`"),
+        ("show", "prompt show: name a prompt, or the preamble by --public"),
+        ("add --file -", "prompt add: name a prompt"),
+        ("add support", "say by --file where the text is"),
+        ("add support --file - --ttl 9", "--ttl: a pinned prompt is kept for good"),
+        ("add --public --tenant acme --file -", "the preamble belongs to no tenant"),
+        ("add support --file - --priority 1001", "--priority .* must be from -1000 to 1000"),
+        ("fetch support", "must be one of list, add, show, remove"),
+    ],
+)
+def test_flags_that_make_no_sense_are_refused(line: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        load_config(["prompt", *line.split()], {})
