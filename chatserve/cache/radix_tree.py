@@ -70,7 +70,7 @@ class RadixTree:
     Owns: nodes and their orders. Used from: the engine thread.
     """
 
-    def __init__(self, page_size: int):
+    def __init__(self, page_size: int, eviction: EvictionQueue | None = None):
         self.page_size = page_size
         self.root = RadixNode(key=[], pages=[], parent=None)
         self.evictable_pages = 0
@@ -79,7 +79,7 @@ class RadixTree:
         self.detached: set[RadixNode] = set()  # the tops of detached subtrees
         self._clock = 0
         self._now_s = 0.0
-        self._eviction = EvictionQueue()
+        self._eviction = eviction or EvictionQueue()
         self._expiry = ExpiryQueue()
 
     def match_prefix(self, token_ids: list[int], scopes: ScopePath) -> Match:
@@ -112,6 +112,8 @@ class RadixTree:
             lock_ref=node.lock_ref,
             last_access=node.last_access,
             last_use_s=node.last_use_s,
+            was_reused=node.was_reused,
+            num_reused_children=int(node.was_reused),
         )
         parent.children.replace(node, upper)
         node.key, node.pages, node.parent = node.key[cut:], node.pages[num_pages:], upper
@@ -185,6 +187,7 @@ class RadixTree:
     def _retain_longer(self, node: RadixNode, span: Span) -> None:
         if span.retention > node.retention:
             node.retention = span.retention
+            self._eviction.offer(node, self.num_nodes)
             self._expiry.offer(node)
 
     def _may_extend(self, node: RadixNode, span: Span, *, is_held_by_caller: bool) -> bool:
@@ -252,6 +255,10 @@ class RadixTree:
                     self._eviction.offer(step, self.num_nodes)
         return dropped
 
+    def record_reuse(self, node: RadixNode) -> None:
+        """Say that a request was admitted that starts from what ends at `node`."""
+        self._eviction.record_reuse(node)
+
     def _touch_path(self, node: RadixNode) -> None:
         """Make the path the most recently used; a parent is never older than its children."""
         self._clock += 1
@@ -280,6 +287,7 @@ class RadixTree:
             if wanted < len(node.pages):
                 evicted += self._cut_leaf(node, wanted)
             else:
+                self._eviction.record_loss(node)
                 evicted += self._remove_leaf(node)
         return evicted
 
