@@ -255,9 +255,20 @@ class RadixTree:
                     self._eviction.offer(step, self.num_nodes)
         return dropped
 
-    def record_reuse(self, node: RadixNode) -> None:
-        """Say that a request was admitted that starts from what ends at `node`."""
+    def record_reuse(self, node: RadixNode, match: Match, scopes: ScopePath) -> None:
+        """Say that a request was admitted that starts from what `match` found, up to `node`.
+
+        What it found stays as long as the request would have kept it. A tail is in use when all of
+        it was copied; of any other page it would matter which of several alike was taken.
+        """
         self._eviction.record_reuse(node)
+        end = 0
+        for step in reversed(self.path_to(node)):
+            end += len(step.key)
+            self._retain_longer(step, scopes.span_at(end - 1))
+        if match.tail is not None:
+            self._retain_longer(match.tail, scopes.span_at(end + match.partial_tokens - 1))
+            self._touch_path(match.tail)
 
     def _touch_path(self, node: RadixNode) -> None:
         """Make the path the most recently used; a parent is never older than its children."""
