@@ -7,10 +7,10 @@ its pages at once, the answer's too. MIN evicts the page whose next use is furth
 with several pages a request the same exchange argument holds). Whoever uses a page uses all before
 it, so what is used furthest ahead ends a path, and a tree loses nothing by evicting leaves only.
 
-What it bounds: no policy, for trees or not, finds more whole pages. Tokens are found in parts of pages too, by copy,
-and which parts are there depends on the policy. `most_cached_tokens` therefore adds the most that a
-request could find in the page where its match ends, whatever was evicted. So it is a bound from
-above, at most `page_size - 1` tokens a request too high.
+What it bounds: no policy, for trees or not, finds more whole pages. Tokens are found in parts of
+pages too, by copy, and which parts are there depends on the policy. `most_cached_tokens` therefore
+adds the most that a request could find in the page where its match ends, whatever was evicted. So
+it is a bound from above, at most `page_size - 1` tokens a request too high.
 """
 
 import heapq
@@ -93,7 +93,7 @@ def most_cached_tokens(uses: list[PageUses], num_pages: int, page_size: int) -> 
 def most_found(uses: list[PageUses], num_pages: int) -> int:
     """Return how many whole pages MIN finds.
 
-    An entry of the heap counts while its page is kept, and was not used since with a later next use.
+    An entry of the heap counts while its page is kept, and has not been used since.
     """
     next_uses = _next_uses(uses)
     resident: dict[int, int] = {}  # pages that others left, and their next use

@@ -138,7 +138,8 @@ class PrefixCache:
             self.allocator.release(match.pages)
             self._unlock(node)
             return None
-        self.tree.record_reuse(node, match, scopes)
+        self.tree.record_reuse(node)
+        self.tree.retain_found(node, match, scopes)
         copy = None
         if match.partial_page is not None:
             copy = PageCopy(match.partial_page, new_pages[0], match.partial_tokens)

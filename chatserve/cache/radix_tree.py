@@ -255,13 +255,16 @@ class RadixTree:
                     self._eviction.offer(step, self.num_nodes)
         return dropped
 
-    def record_reuse(self, node: RadixNode, match: Match, scopes: ScopePath) -> None:
-        """Say that a request was admitted that starts from what `match` found, up to `node`.
-
-        What it found stays as long as the request would have kept it. A tail is in use when all of
-        it was copied; of any other page it would matter which of several alike was taken.
-        """
+    def record_reuse(self, node: RadixNode) -> None:
+        """Say that a request was admitted that starts from what ends at `node`."""
         self._eviction.record_reuse(node)
+
+    def retain_found(self, node: RadixNode, match: Match, scopes: ScopePath) -> None:
+        """Keep what `match` found, up to `node`, as long as whoever found it would keep it.
+
+        A tail is in use when all of it was copied; of any other page it would matter which of
+        several alike was taken.
+        """
         end = 0
         for step in reversed(self.path_to(node)):
             end += len(step.key)
