@@ -171,8 +171,9 @@ async def test_queue_with_room_for_some_takes_none(store_url: str) -> None:
         running = service.spawn(service.http.post(CHAT, json=chat("running")))
         await service.wait_until_held()
         waiting = service.spawn(service.http.post(CHAT, json=chat("waiting")))
-        while await service.store.queue.depth("echo") == 0:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(10):
+            while await service.store.queue.depth("echo") == 0:  # noqa: ASYNC110 - it is polled
+                await asyncio.sleep(0.01)
         before = await response_ids(service.store)
 
         refused = await service.http.post(CHAT, json=chat("refused", n=3))
