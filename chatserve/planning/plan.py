@@ -36,7 +36,7 @@ If one request could fill the whole pool, nothing could ever be pinned.
 """
 
 _LEAST_CONTEXTS = 2
-"""Requests at full context that a share of memory is used for, so that prefixes can stay as well."""
+"""Requests at full context that a share of memory is used for, so that prefixes can stay too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ class Plan:
 
     The inputs are those that were used: a session longer than the context is cut to it.
     `max_pinned_pages` is what may be pinned so that a request of full context still fits, and never
-    more than half of the pool; without a prefix cache it is 0, and no session shares. `steps` is empty where the machine's speed was not asked for.
+    more than half of the pool; without a prefix cache it is 0, and no session shares. `steps` is
+    empty where the machine's speed was not asked for.
     """
 
     inputs: PlanInputs

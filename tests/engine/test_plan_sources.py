@@ -163,6 +163,6 @@ def test_the_start_logs_limits_and_warnings_and_details_for_debugging(
     assert lines[0] == ("INFO", "serving tiny in float32 on cpu")
     assert lines[1][0] == "INFO"
     assert lines[1][1].startswith("limits: 200 requests, 200 tokens a step, ")
-    assert [level for level, _ in lines[2:]] == ["DEBUG", "DEBUG", "WARNING"]
+    assert [level for level, _ in lines[2:]] == ["DEBUG", "DEBUG", "WARNING", "WARNING"]
     assert lines[2][1].startswith("plan: --max-num-seqs 200: given; ")
     assert lines[3][1].startswith("planned from: weights 0 MB; machine reads 1.0 GB/s")

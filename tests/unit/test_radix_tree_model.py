@@ -61,7 +61,7 @@ class PrefixCacheMachine(RuleBasedStateMachine):
         num_pages=st.integers(3, 40),
         cache_scope=st.sampled_from(CacheScope),
         retention=RETENTIONS,
-        limits=st.builds(PinLimits, st.integers(0, 20), st.integers(1, 12)),
+        limits=st.builds(PinLimits, st.integers(0, 16), st.integers(1, 6)),
     )
     def start(
         self,
