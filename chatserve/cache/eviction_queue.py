@@ -38,7 +38,7 @@ from collections.abc import Callable
 
 from chatserve.cache.radix_node import RadixNode
 
-Entry = tuple[int, float, int, RadixNode]
+Entry = tuple[int, float, int, int, RadixNode]
 Stay = Callable[[RadixNode, float], float]
 
 SHARED_STAY = 2.0
@@ -65,8 +65,9 @@ def expected_stay(node: RadixNode, chance: float) -> float:
 class EvictionQueue:
     """Evictable nodes, the one that is worth least in front.
 
-    A heap whose entries may be stale: an entry counts only while its node is evictable and has not
-    been offered again. So nothing is ever searched for or removed from the middle.
+    A heap with at most one entry for each node. Using a node moves nothing: an entry that comes up is
+    put back if its node was used since, and dropped if it cannot be evicted now (it is offered again
+    when it can). So nothing is ever searched for, and a use costs nothing but the one move.
 
     Owns: the heap, and what it learns from reuse and eviction. Used from: the tree.
     """
@@ -74,7 +75,7 @@ class EvictionQueue:
     def __init__(self, stay: Stay = expected_stay) -> None:
         self._stay = stay
         self._heap: list[Entry] = []
-        self._num_offered = 0
+        self._num_pushed = 0
         self._last_access = 0
         self._lifetime = 0.0
         self._chance = 0.5
@@ -98,23 +99,31 @@ class EvictionQueue:
             self._chance -= CHANCE_GAIN * self._chance
 
     def offer(self, node: RadixNode, num_nodes: int) -> None:
-        """Enter `node` if it may be evicted. `num_nodes` of the tree bounds the stale entries."""
+        """Enter `node` if it may be evicted. `num_nodes` of the tree bounds what is left behind."""
         self._last_access = max(self._last_access, node.last_access)
-        if not node.is_evictable:
+        if not node.is_evictable or node.is_queued:
             return
-        self._num_offered += 1  # also breaks ties, so that nodes are never compared
-        node.ticket = self._num_offered
-        value = node.last_access + (self._stay(node, self._chance) - 1) * self._lifetime
-        heapq.heappush(self._heap, (node.retention.priority, value, node.ticket, node))
+        self._push(node)
         if len(self._heap) > 64 + 4 * num_nodes:
-            self._heap = [entry for entry in self._heap if _is_live(entry)]
+            self._heap = [entry for entry in self._heap if entry[-1].parent is not None]
             heapq.heapify(self._heap)
+
+    def _push(self, node: RadixNode) -> None:
+        value = node.last_access + (self._stay(node, self._chance) - 1) * self._lifetime
+        self._num_pushed += 1  # breaks ties, so that nodes are never compared
+        entry = (node.retention.priority, value, self._num_pushed, node.last_access, node)
+        heapq.heappush(self._heap, entry)
+        node.is_queued = True
 
     def pop(self) -> RadixNode | None:
         """Take out the node to evict next, or None if there is none."""
         while self._heap:
-            priority, value, _, node = entry = heapq.heappop(self._heap)
-            if not _is_live(entry):
+            priority, value, _, last_access, node = heapq.heappop(self._heap)
+            node.is_queued = False
+            if not node.is_evictable:
+                continue
+            if (node.retention.priority, node.last_access) != (priority, last_access):
+                self._push(node)
                 continue
             if priority == 0:  # what priority has kept says nothing about the others' lifetime
                 unused = max(0.0, self._last_access - value)
@@ -124,9 +133,4 @@ class EvictionQueue:
 
     def nodes(self) -> set[int]:
         """Return the `id` of every node that `pop` could return. For tests and debugging."""
-        return {id(entry[3]) for entry in self._heap if _is_live(entry)}
-
-
-def _is_live(entry: Entry) -> bool:
-    _, _, ticket, node = entry
-    return node.is_evictable and node.ticket == ticket
+        return {id(entry[-1]) for entry in self._heap if entry[-1].is_evictable}

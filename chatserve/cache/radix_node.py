@@ -21,7 +21,7 @@ class RadixNode:
     more, or of a parent that is not; it stays until the last request that holds it lets go.
 
     For the order of eviction: whether a request ever started from what ends here (`was_reused`), of
-    how many children that is true, how many others were evicted, and the last ticket in the queue.
+    how many children that is true, how many others were evicted, and whether it is in the queue.
     """
 
     key: list[int]
@@ -37,7 +37,7 @@ class RadixNode:
     was_reused: bool = False
     num_reused_children: int = 0
     num_lost_children: int = 0
-    ticket: int = 0
+    is_queued: bool = False
 
     @property
     def scope(self) -> Scope:

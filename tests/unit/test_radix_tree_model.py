@@ -3,6 +3,7 @@
 A Hypothesis state machine over allocator, tree, scopes and pins, with a vocabulary of two, so that
 prefixes collide all the time. What the cache finds must be the longest prefix there is for whoever
 asks, in pages that hold exactly those tokens, computed by nobody whose tokens they may not know.
+Some 15,000 rules are run, and everything is recounted after each.
 """
 
 from dataclasses import dataclass, replace

@@ -2,7 +2,8 @@
 
 A Hypothesis state machine. The fake runner reads every history back through the page tables, so a
 page that was shared, copied, remapped or freed wrongly gives another token than the model does
-alone. What a request is told to be cached must have been somebody's whom it may know of.
+alone. What a request is told to be cached must have been somebody's whom it may know of. Some
+12,000 rules and 20,000 steps of the engine are run, and everything is recounted after each.
 """
 
 import pytest
