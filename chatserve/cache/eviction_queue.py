@@ -65,9 +65,9 @@ def expected_stay(node: RadixNode, chance: float) -> float:
 class EvictionQueue:
     """Evictable nodes, the one that is worth least in front.
 
-    A heap with at most one entry for each node. Using a node moves nothing: an entry that comes up is
-    put back if its node was used since, and dropped if it cannot be evicted now (it is offered again
-    when it can). So nothing is ever searched for, and a use costs nothing but the one move.
+    A heap with at most one entry for each node. Using a node moves nothing: an entry that comes up
+    is put back if its node was used since, and dropped if it cannot be evicted now (it is offered
+    again when it can). So nothing is ever searched for, and a node in constant use is moved once.
 
     Owns: the heap, and what it learns from reuse and eviction. Used from: the tree.
     """

@@ -72,7 +72,7 @@ class RadixTree:
 
     def __init__(self, page_size: int, eviction: EvictionQueue | None = None):
         self.page_size = page_size
-        self.root = RadixNode(key=[], pages=[], parent=None)
+        self.root = RadixNode(key=[], pages=[], parent=None, last_access=-1)  # never the last used
         self.evictable_pages = 0
         self.protected_pages = 0
         self.num_nodes = 0
@@ -274,8 +274,12 @@ class RadixTree:
             self._touch_path(match.tail)
 
     def _touch_path(self, node: RadixNode) -> None:
-        """Make the path the most recently used; a parent is never older than its children."""
-        self._clock += 1
+        """Make the path the most recently used; a parent is never older than its children.
+
+        The clock stands while the same path is used again: its place in the queue is right still.
+        """
+        if node.last_access != self._clock:
+            self._clock += 1
         for step in self.path_to(node):
             step.last_access, step.last_use_s = self._clock, self._now_s
             self._eviction.offer(step, self.num_nodes)

@@ -68,7 +68,11 @@ class PrefixKeeper:
             self._drop(name)
             self._register(name, wanted[name])
             added.add(name)
-        return [self._begin(name) for name in sorted(added)]
+        # First come, first pinned, in the order of the list; the preamble before all.
+        order = sorted(
+            (name for name in wanted if name in added), key=lambda name: name.tenant != ""
+        )
+        return [self._begin(name) for name in order]
 
     def finish(self, request: Request) -> PrefixReport | None:
         """Take in that a request has ended; return news if it was a warm-up."""
@@ -200,7 +204,8 @@ def _retention(prefix: KeptPrefix) -> Retention:
 
 def _explain(shortfall: Shortfall) -> str:
     whose = "a tenant may pin" if shortfall.is_tenants else "may be pinned in this pool"
+    pages = "page" if shortfall.needed == 1 else "pages"
     return (
-        f"it needs {shortfall.needed} more pages, {shortfall.left} are left of the "
+        f"it needs {shortfall.needed} more {pages}, {shortfall.left} are left of the "
         f"{shortfall.limit} pages that {whose}"
     )
