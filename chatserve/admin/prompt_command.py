@@ -6,11 +6,13 @@ and bounds are the store's.
 
 import asyncio
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from chatserve.admin.output import write_text
 from chatserve.admin.prompt_config import PromptConfig
 from chatserve.admin.prompt_reports import PromptReport, in_words, read_reports, title_of
 from chatserve.admin.prompt_table import as_json, as_table
@@ -43,6 +45,7 @@ async def run_prompt_command(
         ConfigError: A name or text is not allowed, or the file cannot be read.
         NotFound, Conflict: There is no such prompt, or there are too many.
         StoreError: The store does not answer.
+        OutputError: The console cannot be written.
     """
     text = _read_text(config.file) if config.file is not None else ""
     store = await open_service_store(config.redis_url, config.data_dir)
@@ -63,7 +66,7 @@ async def run_prompt_command(
 async def _list(store: Store, config: PromptConfig, console: Console) -> int:
     tenant = PUBLIC_TENANT if config.is_public else config.tenant
     rows = await read_reports(store, await store.prompts.list(tenant))
-    console.out.write(as_json(rows) if config.as_json else as_table(rows))
+    write_text(console.out, as_json(rows) if config.as_json else as_table(rows))
     return 0
 
 
@@ -158,8 +161,9 @@ def _owner(config: PromptConfig) -> tuple[str, str]:
 
 
 def _read_text(file: str) -> str:
-    """Return a file's text without the line end that editors put behind the last line."""
-    raw = _read_bytes(file, MAX_TEXT_BYTES + len("\r\n") + 1)
+    """Return a file's text without what editors add: a byte order mark, and the last line end."""
+    raw = _read_bytes(file, len(BOM_UTF8) + MAX_TEXT_BYTES + len("\r\n") + 1)
+    raw = raw.removeprefix(BOM_UTF8)
     if len(raw) > MAX_TEXT_BYTES + len("\r\n"):  # cut, perhaps within a character
         raise ConfigError(f"text: must have at most {MAX_TEXT_BYTES:,} bytes")
     try:
@@ -173,6 +177,8 @@ def _read_text(file: str) -> str:
 def _read_bytes(file: str, max_bytes: int) -> bytes:
     """Return the beginning of a file, or of the standard input for a dash."""
     if file == "-":
+        if sys.stdin is None:
+            raise ConfigError("--file: the standard input is closed")
         return sys.stdin.buffer.read(max_bytes)
     try:
         with Path(file).open("rb") as source:
@@ -184,8 +190,7 @@ def _read_bytes(file: str, max_bytes: int) -> bytes:
 
 
 def _write_lines(stream: TextIO, lines: Iterable[str]) -> None:
-    stream.write("".join(f"{line}\n" for line in lines))
-    stream.flush()
+    write_text(stream, "".join(f"{line}\n" for line in lines))
 
 
 def _settings(prompt: NamedPrompt) -> str:

@@ -122,7 +122,7 @@ class EvictionQueue:
             node.is_queued = False
             if not node.is_evictable:
                 continue
-            if (node.retention.priority, node.last_access) != (priority, last_access):
+            if node.last_access != last_access or node.retention.priority != priority:
                 self._push(node)
                 continue
             if priority == 0:  # what priority has kept says nothing about the others' lifetime

@@ -274,10 +274,8 @@ class RadixTree:
             self._touch_path(match.tail)
 
     def _touch_path(self, node: RadixNode) -> None:
-        """Make the path the most recently used; a parent is never older than its children.
-
-        The clock stands while the same path is used again: its place in the queue is right still.
-        """
+        """Make the path the most recently used; a parent is never older than its children."""
+        # Used twice in a row is used once: the clock stands, and the node keeps its place in line.
         if node.last_access != self._clock:
             self._clock += 1
         for step in self.path_to(node):
@@ -306,7 +304,7 @@ class RadixTree:
                 evicted += self._cut_leaf(node, wanted)
             else:
                 self._eviction.record_loss(node)
-                evicted += self._remove_leaf(node)
+                evicted += self._unlink(node)
         return evicted
 
     def expire(self, now_s: float) -> list[PageId]:
@@ -355,17 +353,20 @@ class RadixTree:
         return cut[::-1]
 
     def _remove_leaf(self, node: RadixNode) -> list[PageId]:
+        assert node.is_evictable, "only an unlocked leaf can be removed"
+        return self._unlink(node)
+
+    def _unlink(self, node: RadixNode) -> list[PageId]:
         parent = node.parent
         assert parent is not None, "the root cannot be removed"
-        assert node.is_evictable, "only an unlocked leaf can be removed"
-        if node in self.detached:
+        if node.is_detached and node in self.detached:
             self.detached.remove(node)
         else:
             parent.children.remove(node)
         node.parent = None
         self.num_nodes -= 1
         self.evictable_pages -= len(node.pages)
-        if not parent.is_detached:
+        if not parent.is_detached and not parent.children:
             self._eviction.offer(parent, self.num_nodes)
         return node.pages
 
@@ -381,9 +382,9 @@ class RadixTree:
 
     def nodes(self) -> Iterator[RadixNode]:
         """Walk every node but the root, detached ones too, parents first."""
-        for top in (self.root, *self.detached):
-            yield from ([top] if top is not self.root else [])
-            yield from self._below(top)
+        yield from self._below(self.root)
+        for top in self.detached:
+            yield from (top, *self._below(top))
 
     def _below(self, top: RadixNode) -> Iterator[RadixNode]:
         stack = list(top.children)

@@ -18,7 +18,7 @@ from chatserve.errors import ConfigError, NotFound, StoreError
 from chatserve.store.connection import Store, open_store
 from chatserve.store.embedded import EmbeddedServer
 from chatserve.store.prompt_news import PromptStatus
-from chatserve.store.prompts import NamedPrompt
+from chatserve.store.prompts import MAX_TEXT_BYTES, NamedPrompt
 
 
 async def test_list_is_a_table_with_a_line_for_each_prompt_and_state(
@@ -102,6 +102,36 @@ async def test_show_prints_the_text_alone_to_standard_output(
     assert terminal.progress.getvalue() == (
         "'support' of tenant 'acme': to be cached, priority 0, dropped when unused for 60 s\n\n"
     )
+
+
+async def test_show_prints_utf_8_whatever_the_locale_is(store: Store, terminal: Terminal) -> None:
+    await store.prompts.add(NamedPrompt("default", "support", "café 📚"))
+    written = io.BytesIO()
+    out = io.TextIOWrapper(written, encoding="ascii")
+    config = PromptConfig("show", "support", redis_url=terminal.url)
+
+    await run_prompt_command(config, Console(out, io.StringIO()))
+
+    assert written.getvalue() == "café 📚\n".encode()
+
+
+async def test_a_single_page_is_told_in_the_singular(store: Store, terminal: Terminal) -> None:
+    async with pinning_worker(store):
+        await status_of(store, await store.prompts.add(NamedPrompt("", "preamble", "Be kind.")))
+        await terminal.run("show", "--public")
+
+    assert "echo: pinned, 16 tokens in 1 page\n" in terminal.progress.getvalue()
+
+
+@pytest.mark.parametrize("num_bytes", [4, MAX_TEXT_BYTES])
+async def test_a_byte_order_mark_is_not_part_of_the_prompt(
+    store: Store, terminal: Terminal, num_bytes: int
+) -> None:
+    await terminal.add("support", text="\ufeff" + "x" * num_bytes + "\r\n")
+
+    stored = await store.prompts.get("default", "support")
+    assert stored is not None
+    assert stored.text == "x" * num_bytes
 
 
 async def test_show_tells_what_was_asked_for_and_what_the_worker_made_of_it(

@@ -98,22 +98,31 @@ class PageShadow:
     """What each slot of the pool would hold, and who may know of it.
 
     Copies wait for the next write, as they wait for the next step: then all sources are read before
-    any destination is written.
+    any destination is written. What was copied is from then on as public as its tokens are to the
+    request that copied it.
     """
 
     def __init__(self, num_pages: int, page_size: int):
         self._page_size = page_size
         self._pages: list[list[Slot | None]] = [[None] * page_size for _ in range(num_pages)]
-        self._copies: list[PageCopy] = []
+        self._copies: list[tuple[PageCopy, list[Slot | None]]] = []
 
-    def copy(self, copy: PageCopy) -> None:
-        self._copies.append(copy)
+    def copy(self, copy: PageCopy, request: Request) -> None:
+        """Read the source; it is not written before all copies of the step have run."""
+        assert request.held is not None
+        slots = self._pages[copy.source][: copy.num_tokens]
+        _check_known(request, slots)
+        start = request.num_computed_tokens - copy.num_tokens
+        spans = [request.held.scopes.span_at(start + offset) for offset in range(copy.num_tokens)]
+        copied = [
+            Slot(slot.token_id, span.scope) if slot else None
+            for slot, span in zip(slots, spans, strict=True)
+        ]
+        self._copies.append((copy, copied + [None] * (self._page_size - len(copied))))
 
     def run_copies(self) -> None:
-        read = [self._pages[copy.source][: copy.num_tokens] for copy in self._copies]
-        for copy, slots in zip(self._copies, read, strict=True):
-            empty: list[Slot | None] = [None] * (self._page_size - len(slots))
-            self._pages[copy.destination] = slots + empty
+        for copy, slots in self._copies:
+            self._pages[copy.destination] = slots
         self._copies = []
 
     def write(self, request: Request, end: int) -> None:
@@ -131,9 +140,15 @@ class PageShadow:
         slots = self._read(request.held.page_ids)[: request.num_computed_tokens]
         tokens = [slot.token_id if slot else None for slot in slots]
         assert tokens == request.token_ids[: request.num_computed_tokens], "pages hold other tokens"
-        own = {PUBLIC, Scope(request.tenant), *(s.scope for s in request.held.scopes.spans)}
-        foreign = {slot.scope for slot in slots if slot} - own
-        assert not foreign, f"{request.tenant}/{request.user} reads what {foreign} computed"
+        _check_known(request, slots)
 
     def _read(self, page_ids: Iterable[PageId]) -> list[Slot | None]:
         return [slot for page_id in page_ids for slot in self._pages[page_id]]
+
+
+def _check_known(request: Request, slots: Sequence[Slot | None]) -> None:
+    """Crash if a request reads what it may not know of."""
+    assert request.held is not None
+    own = {PUBLIC, Scope(request.tenant), *(span.scope for span in request.held.scopes.spans)}
+    foreign = {slot.scope for slot in slots if slot} - own
+    assert not foreign, f"{request.tenant}/{request.user} reads what {foreign} computed"

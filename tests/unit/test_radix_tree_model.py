@@ -293,7 +293,7 @@ class PrefixCacheMachine(RuleBasedStateMachine):
         request.held = admission.held
         request.num_computed_tokens = admission.num_cached_tokens
         if admission.copy is not None:
-            self.shadow.copy(admission.copy)
+            self.shadow.copy(admission.copy, request)
         self.running.append(request)
         self.fresh.append(request)
 
