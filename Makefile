@@ -10,10 +10,10 @@ KERNELS := kernels/cpu/build.py $(wildcard kernels/cpu/src/*)
 WEB_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench lock clean
+.PHONY: help install run test check fmt bench bench-memory bench-differential lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(VENV)/.project $(PAGE) ## Install pinned packages into .venv and build the page
 
@@ -40,6 +40,14 @@ fmt: install $(VENV)/.dev ## Format the code and refresh the README's table of s
 
 bench: install $(VENV)/.dev ## Measure what prefix sharing is worth
 	$(BIN)/python -m benchmarks.prefix_sharing
+
+bench-memory: install $(VENV)/.dev ## Measure what paging and sharing save, and draw the page map
+	$(BIN)/chatserve models fetch
+	$(BIN)/python -m benchmarks.memory
+
+bench-differential: install $(VENV)/.dev ## Compare the engine with itself: batches, chunks, cache
+	$(BIN)/chatserve models fetch
+	$(BIN)/python -m benchmarks.differential
 
 lock: ## Resolve the newest versions that pyproject.toml and the .in files allow
 	rm -rf build/lock

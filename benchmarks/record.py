@@ -9,10 +9,9 @@ import platform
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-import torch
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -24,7 +23,7 @@ def write_record(name: str, figures: dict[str, Any]) -> Path:
         "date": date,
         "commit": _commit(),
         "machine": _machine(),
-        "command": _command(),
+        "command": " ".join(["python", *sys.orig_argv[1:]]),
         **figures,
     }
     path = RESULTS / f"{name}-{date}.json"
@@ -48,9 +47,8 @@ def _machine() -> dict[str, Any]:
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
         "python": platform.python_version(),
-        "torch": torch.__version__,
+        "torch": version("torch"),
     }
 
 
@@ -62,8 +60,3 @@ def _processor() -> str:
         lines = []
     names = [line.partition(": ")[2] for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
-
-
-def _command() -> str:
-    module = sys.modules["__main__"].__spec__
-    return " ".join(["python", "-m", module.name if module else sys.argv[0], *sys.argv[1:]])

@@ -9,12 +9,14 @@ and answers at once. This is the only place where all roles meet.
 """
 
 import asyncio
+import io
 import signal
 import sys
 from collections.abc import Sequence
 from typing import assert_never
 
 from chatserve import __version__
+from chatserve.admin.output import ReaderGone, standard_output, write_text
 from chatserve.admin.prompt_config import PromptConfig
 from chatserve.command_line import Config, ModelsConfig, PlanConfig, VersionConfig, load_config
 from chatserve.config import (
@@ -35,13 +37,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code of the process."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return _run(load_config(sys.argv[1:] if argv is None else argv, process_environ()))
+        return _run(_read_command_line(sys.argv[1:] if argv is None else argv))
     except (ConfigError, ModelError) as error:
         return _complain(error, EXIT_BAD_SETTING)
+    except ReaderGone:
+        return EXIT_FAILURE
     except ChatServeError as error:
         return _complain(error, EXIT_FAILURE)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+
+
+def _read_command_line(argv: Sequence[str]) -> Config:
+    try:
+        return load_config(argv, process_environ())
+    except SystemExit:  # help was asked for, and may be in the buffer still
+        if sys.stdout is not None:
+            write_text(sys.stdout, "")
+        raise
 
 
 def _complain(error: ChatServeError, code: int) -> int:
@@ -64,7 +77,7 @@ def _run(config: Config) -> int:
         case PromptConfig():
             return _prompt(config)
         case VersionConfig():
-            print(f"chatserve {__version__}")
+            write_text(standard_output(), f"chatserve {__version__}\n")
             return 0
         case _:
             assert_never(config)
@@ -100,7 +113,8 @@ def _plan(config: PlanConfig) -> int:
     from chatserve.planning.sources import plan_without_loading
 
     plan = plan_without_loading(config.engine)
-    print(as_json(plan) if config.as_json else as_table(plan))
+    text = as_json(plan) if config.as_json else as_table(plan)
+    write_text(standard_output(), f"{text}\n")
     return 0
 
 
@@ -110,16 +124,17 @@ def _models(config: ModelsConfig) -> int:
 
     if config.action == "fetch":
         path = fetch_if_missing(config.model, config.data_dir, sys.stderr)
-        print(f"{config.model} is in {path}")
+        write_text(standard_output(), f"{config.model} is in {path}\n")
         return 0
     for entry in CATALOG.values():
-        is_here = entry.path_in(config.data_dir).exists()
-        print(f"{entry.alias}  {'fetched' if is_here else 'not fetched'}  {entry.license}")
-        print(f"    {entry.description}")
+        state = "fetched" if entry.path_in(config.data_dir).exists() else "not fetched"
+        title = f"{entry.alias}  {state}  {entry.license}"
+        write_text(standard_output(), f"{title}\n    {entry.description}\n")
     return 0
 
 
 def _prompt(config: PromptConfig) -> int:
     from chatserve.admin.prompt_command import Console, run_prompt_command
 
-    return asyncio.run(run_prompt_command(config, Console(sys.stdout, sys.stderr)))
+    console = Console(standard_output(), sys.stderr or io.StringIO())
+    return asyncio.run(run_prompt_command(config, console))

@@ -54,7 +54,11 @@ class PlanConfig:
 
     engine: EngineConfig
     as_json: bool = setting(
-        "--json", "print the plan as JSON", kinds.switch(value=True), default=False
+        "--json",
+        "print the plan as JSON",
+        kinds.switch(value=True),
+        default=False,
+        is_variable=False,
     )
 
 

@@ -180,7 +180,7 @@ class EngineConfig:
         "longest prompt plus answer, in tokens",
         kinds.number(2, 2**24),
         default=None,
-        default_text="the model's own limit",
+        default_text="the model's own limit, or three quarters of the pool",
     )
     input_token_weight: int = setting(
         "--input-token-weight",

@@ -34,14 +34,16 @@ class Kind:
 class Setting:
     """What is known of one setting besides its name, type and default.
 
-    A `flag` without leading dashes is a positional argument and has no variable. `default_text`
-    describes a default that is no constant, or that reads better in other words.
+    A `flag` without leading dashes is a positional argument and has no variable; nor has one with
+    `is_variable` off, which says what is to be done once and not how a service is set up.
+    `default_text` describes a default that is no constant, or that reads better in other words.
     """
 
     flag: str
     meaning: str
     kind: Kind
     default_text: str | None = None
+    is_variable: bool = True
 
     @property
     def is_positional(self) -> bool:
@@ -50,7 +52,7 @@ class Setting:
     @property
     def variable(self) -> str | None:
         """The environment variable, `CHATSERVE_PAGE_SIZE` for `--page-size`."""
-        if self.is_positional:
+        if self.is_positional or not self.is_variable:
             return None
         return "CHATSERVE_" + self.flag.lstrip("-").replace("-", "_").upper()
 
@@ -83,9 +85,10 @@ def setting(
     *,
     default: Any,
     default_text: str | None = None,
+    is_variable: bool = True,
 ) -> Any:
     """Return a dataclass field that carries a `Setting`."""
-    metadata = {"setting": Setting(flag, meaning, kind, default_text)}
+    metadata = {"setting": Setting(flag, meaning, kind, default_text, is_variable)}
     return field(default=default, metadata=metadata)
 
 

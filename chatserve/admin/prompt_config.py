@@ -1,6 +1,9 @@
 """The settings of `chatserve prompt`.
 
 Owns which flag belongs to which action. What a name or a text may be is the registry's business.
+
+Only where the store is may come from a variable: a forgotten one must never turn a command into
+another.
 """
 
 from dataclasses import dataclass, field
@@ -43,44 +46,53 @@ class PromptConfig:
         kinds.text("TENANT"),
         default=None,
         default_text="`default`; list: all",
+        is_variable=False,
     )
     is_public: bool = setting(
         "--public",
         "the preamble, which stands before everybody's system message",
         kinds.switch(value=True),
         default=False,
+        is_variable=False,
     )
     file: str | None = setting(
         "--file",
         "add: where the text is, - for the standard input",
         kinds.text("PATH"),
         default=None,
+        is_variable=False,
     )
     is_pinned: bool = setting(
         "--no-pin",
         "add: let its pages be evicted when others need them",
         kinds.switch(value=False),
         default=True,
+        is_variable=False,
     )
     priority: int = setting(
         "--priority",
         "add: of two that are not pinned, the higher stays longer",
         kinds.number(-1000, 1000),
         default=0,
+        is_variable=False,
     )
     ttl_s: float | None = setting(
         "--ttl",
-        "add, with --no-pin: forget it when it has not been used for so long",
+        "add, with --no-pin: drop its KV when it has not been used for so long",
         kinds.seconds(1, 365 * 24 * 3600),
         default=None,
+        is_variable=False,
     )
     waits: bool = setting(
         "--no-wait",
         "add: do not wait until the workers have computed it",
         kinds.switch(value=False),
         default=True,
+        is_variable=False,
     )
-    as_json: bool = setting("--json", "list: as JSON", kinds.switch(value=True), default=False)
+    as_json: bool = setting(
+        "--json", "list: as JSON", kinds.switch(value=True), default=False, is_variable=False
+    )
     redis_url: str | None = setting(
         "--redis-url",
         "store to use",
@@ -105,5 +117,8 @@ class PromptConfig:
     def _check_flags(self) -> None:
         for declared, known in settings_of(type(self)):
             is_taken = declared.name in _ALWAYS | _TAKES[self.action]
-            if not is_taken and getattr(self, declared.name) != declared.default:
-                raise ConfigError(f"{known.label} says nothing to `prompt {self.action}`")
+            if is_taken or getattr(self, declared.name) == declared.default:
+                continue
+            if known.is_positional:
+                raise ConfigError(f"`prompt {self.action}` takes no {known.flag}")
+            raise ConfigError(f"{known.flag} is not for `prompt {self.action}`")

@@ -1,11 +1,11 @@
 """What the live workers say of registered prompts, in words.
 
-Owns the join of registry, heartbeats and news, and the sentences about it. Asks the store, changes
-nothing.
+Owns the join of registry, heartbeats and news, the words for each state, and the sentences about
+it. Asks the store, changes nothing.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatserve.engine.api import PrefixState
@@ -64,35 +64,42 @@ def title_of(prompt: NamedPrompt) -> str:
     return "the preamble" if prompt.is_preamble else f"{prompt.name!r} of tenant {prompt.tenant!r}"
 
 
-def in_words(workers: Iterable[WorkerReport]) -> list[str]:
+def in_words(report: PromptReport) -> list[str]:
     """Return a line for each model and state, with the number of workers if there are several."""
-    counts = Counter((worker.model, _sentence(worker.status)) for worker in workers)
+    prompt = report.prompt
+    counts = Counter((each.model, _sentence(prompt, each.status)) for each in report.workers)
     return [
         f"{model}: {sentence}" + (f" ({count} workers)" if count > 1 else "")
         for (model, sentence), count in counts.items()
     ]
 
 
-def reason_of(status: PromptStatus | None) -> str:
+def state_of(prompt: NamedPrompt, status: PromptStatus | None) -> str:
+    """Return the word for what a worker has made of a prompt; a refusal denies what was asked."""
+    if status is None:
+        return "not heard of yet"
+    if status.state is not PrefixState.REFUSED:
+        return status.state
+    return "not pinned" if prompt.is_pinned else "not cached"
+
+
+def reason_of(prompt: NamedPrompt, status: PromptStatus | None) -> str:
     """Return the reason of a refusal, fit for a terminal: a model's template may have written it.
 
     Empty for whatever is no refusal.
     """
-    reason = "" if status is None else status.reason or ""
-    return "".join(each if each.isprintable() else " " for each in reason)
+    if status is None or not status.reason:
+        return ""
+    reason = "".join(each if each.isprintable() else " " for each in status.reason)
+    return f"in force, but not kept computed: {reason}" if prompt.is_preamble else reason
 
 
-def _sentence(status: PromptStatus | None) -> str:
+def _sentence(prompt: NamedPrompt, status: PromptStatus | None) -> str:
+    state, reason = state_of(prompt, status), reason_of(prompt, status)
     if status is None:
-        return "not heard of yet"
+        return state
+    if status.state is PrefixState.REFUSED:
+        return f"{state}{';' if prompt.is_preamble else ':'} {reason}"
     pages = "page" if status.num_pages == 1 else "pages"
-    size = f"{status.num_tokens} tokens in {status.num_pages} {pages}"
-    match status.state:
-        case PrefixState.WARMING:
-            return f"being computed, {size}"
-        case PrefixState.PINNED:
-            return f"pinned, {size}" + (", restored from disk" if status.is_restored else "")
-        case PrefixState.CACHED:
-            return f"computed, not pinned, {size}"
-        case PrefixState.REFUSED:
-            return f"refused: {reason_of(status)}"
+    origin = ", restored from disk" if status.is_restored else ""
+    return f"{state}, {status.num_tokens} tokens in {status.num_pages} {pages}{origin}"

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
-from chatserve.admin.prompt_reports import PromptReport, WorkerReport, reason_of
+from chatserve.admin.prompt_reports import PromptReport, WorkerReport, reason_of, state_of
 from chatserve.store.codec import dump_json
+from chatserve.store.prompts import NamedPrompt
 
 _HEADINGS = ("TENANT", "NAME", "MODEL", "STATE", "TOKENS", "PAGES", "WORKERS")
 _NOTHING = "-"
@@ -39,19 +40,22 @@ def _rows(report: PromptReport) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the cells of each line and the reason below it, which may be empty."""
     prompt = report.prompt
     owner = (_EVERYBODY if prompt.is_preamble else prompt.tenant, prompt.name)
-    counts = Counter((_cells(worker), reason_of(worker.status)) for worker in report.workers)
+    counts = Counter(
+        (_cells(prompt, worker), reason_of(prompt, worker.status)) for worker in report.workers
+    )
     if not counts:
         yield (*owner, _NOTHING, "registered", _NOTHING, _NOTHING, "0"), ""
     for (cells, reason), count in counts.items():
         yield (*owner, *cells, str(count)), reason
 
 
-def _cells(worker: WorkerReport) -> tuple[str, str, str, str]:
+def _cells(prompt: NamedPrompt, worker: WorkerReport) -> tuple[str, str, str, str]:
     status = worker.status
+    state = state_of(prompt, status)
     if status is None:
-        return worker.model, "unknown", _NOTHING, _NOTHING
+        return worker.model, state, _NOTHING, _NOTHING
     tokens, pages = str(status.num_tokens or _NOTHING), str(status.num_pages or _NOTHING)
-    return worker.model, status.state, tokens, pages
+    return worker.model, state, tokens, pages
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

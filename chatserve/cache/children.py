@@ -6,6 +6,7 @@ One page is looked up as a whole, and compared as a whole: a hash only narrows t
 shares the longest prefix with a page that is not there stands next to where it would be in sorted
 order, so the edges are kept sorted too. A child that goes leaves its edge behind in that order,
 which is swept once an eighth of it is stale: taking one out of 50,000 at once would move them all.
+What is stale is known by identity, since hashing every edge would cost more than the sweep.
 """
 
 from bisect import bisect_left
@@ -36,6 +37,7 @@ class Children:
     def __init__(self, *nodes: "RadixNode"):
         self._nodes = {node.edge: node for node in nodes}
         self._order = sorted(self._nodes)
+        self._stale: set[int] = set()  # `id` of the edges in the order whose child is gone
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -60,33 +62,42 @@ class Children:
         return self._nodes[best]
 
     def _next_live(self, indices: range) -> Edge | None:
-        return next((e for i in indices if (e := self._order[i]) in self._nodes), None)
+        return next((e for i in indices if id(e := self._order[i]) not in self._stale), None)
 
     def add(self, node: "RadixNode") -> None:
         """Take in a child whose edge no other has."""
         assert node.edge not in self._nodes, f"there is a child {node.edge} already"
         self._nodes[node.edge] = node
         index = bisect_left(self._order, node.edge)
-        if self._order[index : index + 1] != [node.edge]:
+        if self._order[index : index + 1] == [node.edge]:
+            self._stale.remove(id(self._order[index]))
+            self._order[index] = node.edge
+        else:
             self._order.insert(index, node.edge)
 
     def replace(self, old: "RadixNode", new: "RadixNode") -> None:
         """Put another node with the same edge in the place of a child."""
         assert self._nodes[old.edge] is old, "a node is not where its edge belongs"
-        assert new.edge == old.edge, f"{new.edge} cannot take the place of {old.edge}"
+        assert new.edge is old.edge, f"{new.edge} cannot take the place of {old.edge}"
         self._nodes[old.edge] = new
 
     def remove(self, node: "RadixNode") -> None:
         """Let a child go."""
-        assert self._nodes[node.edge] is node, "a node is not where its edge belongs"
-        del self._nodes[node.edge]
-        if len(self._order) > len(self._nodes) * 9 // 8 + _SPARED_STALE:
-            self._order = [edge for edge in self._order if edge in self._nodes]
+        removed = self._nodes.pop(node.edge)
+        assert removed is node, "a node is not where its edge belongs"
+        self._stale.add(id(node.edge))
+        if len(self._stale) > len(self._nodes) // 8 + _SPARED_STALE:
+            self._order = [edge for edge in self._order if id(edge) not in self._stale]
+            self._stale.clear()
 
     def check_invariants(self) -> None:
         """Recount the order. For tests and debugging."""
         assert self._order == sorted(set(self._order)), "edges are out of order, or there twice"
-        assert self._nodes.keys() <= set(self._order), "a child is missing in the order"
+        live = {id(edge) for edge in self._order} - self._stale
+        assert live == {id(node.edge) for node in self}, (
+            "the order has other edges than the children"
+        )
+        assert len(self._order) == len(live) + len(self._stale), "what is stale is not in the order"
         assert all(node.edge == edge for edge, node in self._nodes.items())
 
 

@@ -69,9 +69,11 @@ class Pins:
     ) -> Shortfall | None:
         """Return what is missing to pin `num_tokens` tokens that begin with `match`, or None."""
         pinned = self._pinned_nodes()
+        size = self._tree.page_size
         on_path = sum(len(n.pages) for n in self._tree.path_to(match.node) if n in pinned)
         num_known = min(on_path, len(match.pages))
-        size = self._tree.page_size
+        if match.num_tokens(size) == num_tokens and _is_tail(match, pinned, size):
+            num_known += 1
         ends = range((num_known + 1) * size, num_tokens + size, size)
         owners = Counter(scopes.span_at(min(end, num_tokens) - 1).scope.tenant for end in ends)
         left = self.limits.total_pages - self.num_pages
@@ -122,3 +124,9 @@ class Pins:
 
     def _recount(self) -> None:
         self.num_pages = sum(len(node.pages) for node in self._pinned_nodes())
+
+
+def _is_tail(match: Match, nodes: set[RadixNode], page_size: int) -> bool:
+    """Tell whether a match ends where one of `nodes` does, inside a page."""
+    ends = {(node.pages[-1], (len(node.key) - 1) % page_size + 1) for node in nodes}
+    return (match.partial_page, match.partial_tokens) in ends

@@ -40,6 +40,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from chatserve.cache.eviction_queue import EvictionQueue
 from chatserve.cache.page_allocator import PageAllocator, PageId
 from chatserve.cache.pins import PinLimits, Pins, PrefixName, Shortfall
 from chatserve.cache.radix_check import check_tree
@@ -94,11 +95,12 @@ class PrefixCache:
         *,
         enabled: bool = True,
         pin_limits: PinLimits | None = None,
+        eviction: EvictionQueue | None = None,
     ):
         self.page_size = page_size
         self.enabled = enabled
         self.allocator = PageAllocator(num_pages)
-        self.tree = RadixTree(page_size)
+        self.tree = RadixTree(page_size, eviction)
         self.pins = Pins(self.tree, pin_limits or PinLimits(0, 0))
 
     @property
@@ -136,6 +138,8 @@ class PrefixCache:
             self.allocator.release(match.pages)
             self._unlock(node)
             return None
+        self.tree.record_reuse(node)
+        self.tree.retain_found(node, match, scopes)
         copy = None
         if match.partial_page is not None:
             copy = PageCopy(match.partial_page, new_pages[0], match.partial_tokens)

@@ -5,6 +5,7 @@ Owns the walk down the tree. Changes nothing, not even recency, and counts nothi
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from chatserve.cache.children import Edge, common_length
 from chatserve.cache.page_allocator import PageId
@@ -18,7 +19,8 @@ class Match:
 
     Whole `pages` lead to a place inside or at the end of `node` (`node_pages` of its pages belong
     to the match). If there is a page that begins with the tokens that follow, `partial_page` is
-    that page and `partial_tokens` how many of them it holds.
+    that page and `partial_tokens` how many of them it holds; where they are all that it holds,
+    `tail` is its node.
     """
 
     node: RadixNode
@@ -26,6 +28,7 @@ class Match:
     pages: tuple[PageId, ...]
     partial_page: PageId | None = None
     partial_tokens: int = 0
+    tail: RadixNode | None = None
 
     def num_tokens(self, page_size: int) -> int:
         return len(self.pages) * page_size + self.partial_tokens
@@ -36,7 +39,7 @@ class Match:
 
     def with_partial(self, page: PageId | None, num_tokens: int) -> "Match":
         """Return the same whole pages with another page for the tokens that follow."""
-        return replace(self, partial_page=page, partial_tokens=num_tokens)
+        return replace(self, partial_page=page, partial_tokens=num_tokens, tail=None)
 
 
 def match_prefix(root: RadixNode, token_ids: list[int], scopes: ScopePath, page_size: int) -> Match:
@@ -65,23 +68,39 @@ def match_prefix(root: RadixNode, token_ids: list[int], scopes: ScopePath, page_
     page = tuple(token_ids[position : position + page_size])
     match = Match(node, taken, tuple(pages))
     for scope, end in scopes.scopes_from(position).items():
-        page_id, tokens = _page_like(node, taken, Edge(scope, page), page_size)
-        common = min(common_length(page, tokens), end - position)
+        like = _page_like(node, taken, Edge(scope, page), page_size)
+        if like is None:
+            continue
+        common = min(common_length(page, like.token_ids), end - position)
         if common > match.partial_tokens:
-            match = match.with_partial(page_id, common)
+            is_tail = common == len(like.token_ids) < page_size
+            match = match.with_partial(like.page_id, common)
+            match = replace(match, tail=like.node if is_tail else None)
     return match
 
 
-def _page_like(
-    node: RadixNode, taken: int, edge: Edge, page_size: int
-) -> tuple[PageId | None, Sequence[int]]:
-    """Return the page behind the first `taken` of `node` that is most like an edge's page."""
+class _Page(NamedTuple):
+    """A page of the tree: where it is, and its tokens."""
+
+    node: RadixNode
+    page_id: PageId
+    token_ids: Sequence[int]
+
+
+def _page_like(node: RadixNode, taken: int, edge: Edge, page_size: int) -> _Page | None:
+    """Return the page behind the first `taken` of `node` that is most like an edge's page.
+
+    Of several, one that holds nothing else.
+    """
     if taken < len(node.pages):
-        if node.scope != edge.scope:
-            return None, ()
-        return node.pages[taken], node.key[taken * page_size : (taken + 1) * page_size]
+        rest = node.key[taken * page_size : (taken + 1) * page_size]
+        return _Page(node, node.pages[taken], rest) if node.scope == edge.scope else None
     known = node.children.neighbour(edge)
-    return (known.pages[0], known.edge.first_page) if known is not None else (None, ())
+    if known is None:
+        return None
+    common = common_length(edge.first_page, known.edge.first_page)
+    known = node.children.get(Edge(edge.scope, edge.first_page[:common])) or known
+    return _Page(known, known.pages[0], known.edge.first_page)
 
 
 def common_pages(

@@ -19,6 +19,9 @@ class RadixNode:
     `lock_ref` counts the requests and pins at or below. `last_access` is a logical clock for
     eviction, `last_use_s` a real one for expiry. A detached node is no child of its parent any
     more, or of a parent that is not; it stays until the last request that holds it lets go.
+
+    For the order of eviction: whether a request ever started from what ends here (`was_reused`), of
+    how many children that is true, how many others were evicted, and whether it is in the queue.
     """
 
     key: list[int]
@@ -31,6 +34,10 @@ class RadixNode:
     last_access: int = 0
     last_use_s: float = 0.0
     is_detached: bool = False
+    was_reused: bool = False
+    num_reused_children: int = 0
+    num_lost_children: int = 0
+    is_queued: bool = False
 
     @property
     def scope(self) -> Scope:
@@ -45,3 +52,8 @@ class RadixNode:
     def expires_s(self) -> float:
         """When the node may not be found any more, unless it is used before."""
         return self.last_use_s + self.retention.ttl_s
+
+    @property
+    def was_shared(self) -> bool:
+        """Several went on from here in different ways, as far as their pages have gone again."""
+        return self.num_reused_children + self.num_lost_children >= 2

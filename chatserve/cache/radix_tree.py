@@ -70,16 +70,16 @@ class RadixTree:
     Owns: nodes and their orders. Used from: the engine thread.
     """
 
-    def __init__(self, page_size: int):
+    def __init__(self, page_size: int, eviction: EvictionQueue | None = None):
         self.page_size = page_size
-        self.root = RadixNode(key=[], pages=[], parent=None)
+        self.root = RadixNode(key=[], pages=[], parent=None, last_access=-1)  # never the last used
         self.evictable_pages = 0
         self.protected_pages = 0
         self.num_nodes = 0
         self.detached: set[RadixNode] = set()  # the tops of detached subtrees
         self._clock = 0
         self._now_s = 0.0
-        self._eviction = EvictionQueue()
+        self._eviction = eviction or EvictionQueue()
         self._expiry = ExpiryQueue()
 
     def match_prefix(self, token_ids: list[int], scopes: ScopePath) -> Match:
@@ -112,6 +112,8 @@ class RadixTree:
             lock_ref=node.lock_ref,
             last_access=node.last_access,
             last_use_s=node.last_use_s,
+            was_reused=node.was_reused,
+            num_reused_children=int(node.was_reused),
         )
         parent.children.replace(node, upper)
         node.key, node.pages, node.parent = node.key[cut:], node.pages[num_pages:], upper
@@ -185,6 +187,7 @@ class RadixTree:
     def _retain_longer(self, node: RadixNode, span: Span) -> None:
         if span.retention > node.retention:
             node.retention = span.retention
+            self._eviction.offer(node, self.num_nodes)
             self._expiry.offer(node)
 
     def _may_extend(self, node: RadixNode, span: Span, *, is_held_by_caller: bool) -> bool:
@@ -252,9 +255,29 @@ class RadixTree:
                     self._eviction.offer(step, self.num_nodes)
         return dropped
 
+    def record_reuse(self, node: RadixNode) -> None:
+        """Say that a request was admitted that starts from what ends at `node`."""
+        self._eviction.record_reuse(node)
+
+    def retain_found(self, node: RadixNode, match: Match, scopes: ScopePath) -> None:
+        """Keep what `match` found, up to `node`, as long as whoever found it would keep it.
+
+        A tail is in use when all of it was copied; of any other page it would matter which of
+        several alike was taken.
+        """
+        end = 0
+        for step in reversed(self.path_to(node)):
+            end += len(step.key)
+            self._retain_longer(step, scopes.span_at(end - 1))
+        if match.tail is not None:
+            self._retain_longer(match.tail, scopes.span_at(end + match.partial_tokens - 1))
+            self._touch_path(match.tail)
+
     def _touch_path(self, node: RadixNode) -> None:
         """Make the path the most recently used; a parent is never older than its children."""
-        self._clock += 1
+        # Used twice in a row is used once: the clock stands, and the node keeps its place in line.
+        if node.last_access != self._clock:
+            self._clock += 1
         for step in self.path_to(node):
             step.last_access, step.last_use_s = self._clock, self._now_s
             self._eviction.offer(step, self.num_nodes)
@@ -280,7 +303,8 @@ class RadixTree:
             if wanted < len(node.pages):
                 evicted += self._cut_leaf(node, wanted)
             else:
-                evicted += self._remove_leaf(node)
+                self._eviction.record_loss(node)
+                evicted += self._unlink(node)
         return evicted
 
     def expire(self, now_s: float) -> list[PageId]:
@@ -329,17 +353,20 @@ class RadixTree:
         return cut[::-1]
 
     def _remove_leaf(self, node: RadixNode) -> list[PageId]:
+        assert node.is_evictable, "only an unlocked leaf can be removed"
+        return self._unlink(node)
+
+    def _unlink(self, node: RadixNode) -> list[PageId]:
         parent = node.parent
         assert parent is not None, "the root cannot be removed"
-        assert node.is_evictable, "only an unlocked leaf can be removed"
-        if node in self.detached:
+        if node.is_detached and node in self.detached:
             self.detached.remove(node)
         else:
             parent.children.remove(node)
         node.parent = None
         self.num_nodes -= 1
         self.evictable_pages -= len(node.pages)
-        if not parent.is_detached:
+        if not parent.is_detached and not parent.children:
             self._eviction.offer(parent, self.num_nodes)
         return node.pages
 
@@ -355,9 +382,9 @@ class RadixTree:
 
     def nodes(self) -> Iterator[RadixNode]:
         """Walk every node but the root, detached ones too, parents first."""
-        for top in (self.root, *self.detached):
-            yield from ([top] if top is not self.root else [])
-            yield from self._below(top)
+        yield from self._below(self.root)
+        for top in self.detached:
+            yield from (top, *self._below(top))
 
     def _below(self, top: RadixNode) -> Iterator[RadixNode]:
         stack = list(top.children)

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 
 from chatserve.cache.page_allocator import PageId
-from chatserve.cache.prefix_cache import PrefixCache
+from chatserve.cache.prefix_cache import PageCopy, PrefixCache
 from chatserve.engine.api import RequestId
 from chatserve.engine.engine_core import EngineCore
 from chatserve.engine.engine_thread import EngineThread
@@ -44,8 +44,7 @@ class FakeRunner:
     def execute(self, output: SchedulerOutput) -> Mapping[RequestId, int | None]:
         if self._step_s:
             time.sleep(self._step_s)
-        for copy in output.page_copies:
-            self._pages[copy.destination] = list(self._pages[copy.source])
+        self._copy(output.page_copies)
         for run in output.scheduled:
             self._write(run)
         return {
@@ -77,6 +76,12 @@ class FakeRunner:
         pages = [slots[i : i + self._page_size] for i in range(0, len(slots), self._page_size)]
         for page_id, page in zip(page_ids, pages, strict=True):
             self._pages[page_id] = page
+
+    def _copy(self, copies: Sequence[PageCopy]) -> None:
+        """Read all sources before any destination is written; no slot more than was asked for."""
+        read = [self._pages[copy.source][: copy.num_tokens] for copy in copies]
+        for copy, slots in zip(copies, read, strict=True):
+            self._pages[copy.destination] = [*slots, *[None] * (self._page_size - len(slots))]
 
     def _write(self, run: ScheduledRequest) -> None:
         for position, token_id in enumerate(run.token_ids, run.start):

@@ -31,7 +31,7 @@ from chatserve.model.catalog import CATALOG, resolve_model
 from chatserve.model.weights import LoadedModel, load_model, resolve_dtype
 from chatserve.planning.machine import require_device, use_threads
 from chatserve.planning.plan import Plan
-from chatserve.planning.report import log_lines
+from chatserve.planning.report import log_details, log_summary
 from chatserve.planning.sources import plan_for_loaded
 from chatserve.store.connection import open_store
 from chatserve.store.fair_queue import TokenWeights
@@ -163,8 +163,9 @@ def _open_saved(
 
 def _log(plan: Plan, device: str) -> None:
     logger.info("serving %s in %s on %s", plan.inputs.model, plan.inputs.cost.dtype, device)
-    for line in log_lines(plan):
-        logger.info("%s", line)
+    logger.info("%s", log_summary(plan))
+    for line in log_details(plan):
+        logger.debug("%s", line)
     for warning in plan.warnings:
         logger.warning("%s", warning)
 

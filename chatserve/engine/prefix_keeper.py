@@ -48,6 +48,7 @@ class PrefixKeeper:
         self._cache = scheduler.cache
         self._saved = saved
         self._kept: dict[PrefixName, KeptPrefix] = {}
+        self._begun: dict[PrefixName, ScopePath] = {}
         self._warm_ups: dict[PrefixName, RequestId] = {}
         self._num_warm_ups = 0
 
@@ -60,10 +61,18 @@ class PrefixKeeper:
                 self._drop(name)
         if self._saved is not None:
             self._saved.keep_only([name for name in wanted if wanted[name].is_pinned])
-        added = sorted(name for name in wanted if name not in self._kept)
+        added = {name for name in wanted if name not in self._kept}
         for name in added:
             self._register(name, wanted[name])
-        return [self._begin(name) for name in added]
+        for name in [name for name in self._kept if self._has_moved(name)]:
+            self._drop(name)
+            self._register(name, wanted[name])
+            added.add(name)
+        # First come, first pinned, in the order of the list; the preamble before all.
+        order = sorted(
+            (name for name in wanted if name in added), key=lambda name: name.tenant != ""
+        )
+        return [self._begin(name) for name in order]
 
     def finish(self, request: Request) -> PrefixReport | None:
         """Take in that a request has ended; return news if it was a warm-up."""
@@ -90,16 +99,24 @@ class PrefixKeeper:
         if self._saved is not None:
             self._saved.forget_tenant(tenant)
 
+    def _has_moved(self, name: PrefixName) -> bool:
+        """Tell whether a prefix was begun in other scopes than its prompts have now.
+
+        That happens where another one that it begins with came or went.
+        """
+        return name in self._begun and self._begun[name] != self._scopes(self._kept[name])
+
     def _register(self, name: PrefixName, prefix: KeptPrefix) -> None:
         self._kept[name] = prefix
         self._scheduler.scope_map.register(name.tenant, prefix.token_ids, _retention(prefix))
 
     def _begin(self, name: PrefixName) -> PrefixReport:
         prefix = self._kept[name]
+        self._begun[name] = self._scopes(prefix)
         if not self._cache.enabled:
             return self._report(name, PrefixState.REFUSED, reason="the prefix cache is off")
         if prefix.is_pinned:
-            scopes = self._scopes(prefix)
+            scopes = self._begun[name]
             shortfall = self._cache.pin_shortfall(list(prefix.token_ids), scopes, name.tenant)
             if shortfall is not None:
                 return self._report(name, PrefixState.REFUSED, reason=_explain(shortfall))
@@ -148,8 +165,7 @@ class PrefixKeeper:
             self._saved.save(self._key(name), self._cache.pins.pages_of(name))
 
     def _drop(self, name: PrefixName) -> None:
-        prefix = self._kept.pop(name)
-        scopes = self._scopes(prefix)
+        prefix, scopes = self._kept.pop(name), self._begun.pop(name)
         warm_up = self._warm_ups.pop(name, None)
         if warm_up is not None:
             self._scheduler.abort([warm_up])
@@ -188,7 +204,8 @@ def _retention(prefix: KeptPrefix) -> Retention:
 
 def _explain(shortfall: Shortfall) -> str:
     whose = "a tenant may pin" if shortfall.is_tenants else "may be pinned in this pool"
+    pages = "page" if shortfall.needed == 1 else "pages"
     return (
-        f"it needs {shortfall.needed} more pages, {shortfall.left} are left of the "
+        f"it needs {shortfall.needed} more {pages}, {shortfall.left} are left of the "
         f"{shortfall.limit} pages that {whose}"
     )

@@ -19,6 +19,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import NamedTuple
 
 from chatserve.engine.api import KeptPrefix, ModelCard, PrefixReport, PrefixState
 from chatserve.engine.engine_thread import EngineThread
@@ -45,6 +46,15 @@ class RenderedPrompt:
     prompt: NamedPrompt
     prefix: KeptPrefix | None
     refusal: str | None = None
+
+
+class _Rendering(NamedTuple):
+    """What the ids of a registered text depend on, besides the model."""
+
+    text: str
+    preamble: str | None
+    is_preamble: bool
+    today: date
 
 
 class PromptWatch:
@@ -76,6 +86,8 @@ class PromptWatch:
         self._renew_s = renew_s
         self._ttl_ms = ttl_ms
         self._encoder: PromptEncoder | None = None
+        self._rendered: dict[_Rendering, tuple[int, ...] | str] = {}
+        self._is_stopped = False
         self._cursor = "0-0"
         self._seen: tuple[list[NamedPrompt], date] | None = None
         self._kept: dict[KeptPrefix, NamedPrompt] = {}
@@ -101,11 +113,21 @@ class PromptWatch:
         seen = (await self._prompts.list(), date.today())
         # A template may write the date: then other ids lead its prompts from midnight on.
         if seen != self._seen:
-            self._keep(await asyncio.to_thread(self._render, seen[0]))
+            try:
+                self._keep(await asyncio.to_thread(self._render, *seen))
+            except asyncio.CancelledError:
+                self._is_stopped = True  # the thread goes on, and the process would wait for it
+                raise
             self._seen = seen
         self._cursor = await self._prompts.wait_for_change(self._cursor, _RELOAD_MS)
 
-    def _render(self, prompts: Sequence[NamedPrompt]) -> list[RenderedPrompt]:
+    def _render(self, prompts: Sequence[NamedPrompt], today: date) -> list[RenderedPrompt]:
+        """Return the prompts as this model has them, the first to be registered first.
+
+        What has been rendered before is not rendered again: a prompt of the largest size takes half
+        a second.
+        """
+        prompts = sorted(prompts, key=lambda prompt: prompt.created_at)
         if not prompts:
             return []
         try:
@@ -113,7 +135,16 @@ class PromptWatch:
         except ModelError as error:
             return [RenderedPrompt(prompt, None, str(error)) for prompt in prompts]
         preamble = next((prompt.text for prompt in prompts if prompt.is_preamble), None)
-        return [_render(self._encoder, preamble, prompt) for prompt in prompts]
+        before, self._rendered = self._rendered, {}
+        rendered: list[RenderedPrompt] = []
+        for prompt in prompts:
+            if self._is_stopped:
+                break
+            made = _Rendering(prompt.text, preamble, prompt.is_preamble, today)
+            ids = before.get(made) or self._rendered.get(made) or _render(self._encoder, made)
+            self._rendered[made] = ids
+            rendered.append(_kept(prompt, ids))
+        return rendered
 
     def _keep(self, rendered: Sequence[RenderedPrompt]) -> None:
         """Tell the engine, and what is known of each prompt before the engine has spoken.
@@ -163,20 +194,25 @@ class PromptWatch:
                 self._written = None
 
 
-def _render(encoder: PromptEncoder, preamble: str | None, prompt: NamedPrompt) -> RenderedPrompt:
+def _render(encoder: PromptEncoder, made: _Rendering) -> tuple[int, ...] | str:
+    """Return the ids that lead every prompt with a text, or why there are none."""
     try:
-        if prompt.is_preamble:
-            token_ids = leading_ids_of_preamble(encoder, prompt.text)
+        if made.is_preamble:
+            token_ids = leading_ids_of_preamble(encoder, made.text)
         else:
-            token_ids = leading_ids_of_prompt(encoder, preamble, prompt.text)
+            token_ids = leading_ids_of_prompt(encoder, made.preamble, made.text)
     except ClientError as error:
-        return RenderedPrompt(prompt, None, error.message)
-    if not token_ids:
-        return RenderedPrompt(prompt, None, "prompts of this model begin with nothing of it")
+        return error.message
+    return token_ids or "prompts of this model begin with nothing of it"
+
+
+def _kept(prompt: NamedPrompt, rendered: tuple[int, ...] | str) -> RenderedPrompt:
+    if isinstance(rendered, str):
+        return RenderedPrompt(prompt, None, rendered)
     prefix = KeptPrefix(
         tenant=prompt.tenant,
         name=prompt.name,
-        token_ids=token_ids,
+        token_ids=rendered,
         is_pinned=prompt.is_pinned,
         priority=prompt.priority,
         ttl_s=prompt.ttl_s,

@@ -58,6 +58,9 @@ class _EngineCollector(Collector):
         yield GaugeMetricFamily(
             "chatserve_kv_pages_shared", "Pages held by two or more requests.", stats.pages_shared
         )
+        yield GaugeMetricFamily(
+            "chatserve_kv_pages_pinned", "Pages of pinned prompts.", stats.pages_pinned
+        )
         counters = {
             "chatserve_prefix_cache_query_tokens": ("Tokens looked up.", stats.query_tokens),
             "chatserve_prefix_cache_hit_tokens": ("Tokens found.", stats.hit_tokens),

@@ -50,6 +50,14 @@ def check_prompt(token_ids: Sequence[int], card: ModelCard, *, param: str) -> No
         )
 
 
+def check_choices(n: int, max_queue: int) -> None:
+    """Raise InvalidRequest where one request's choices could never wait together."""
+    if n > max_queue:
+        raise InvalidRequest(
+            f"n: {n} choices do not fit a queue of {max_queue} (--max-queue)", param="n"
+        )
+
+
 def sampling_params(
     fields: SamplingFields,
     card: ModelCard,

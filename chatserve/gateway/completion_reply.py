@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 from chatserve.engine.api import GenerationRequest, Outcome, RequestId, SamplingParams, Usage
 from chatserve.errors import ClientError, StoreError
 from chatserve.gateway.admission import (
+    check_choices,
     check_prompt,
     sampling_params,
     seed_of_choice,
@@ -74,6 +75,7 @@ async def reply_to_completion(
     Raises:
         ClientError, StoreError: Nothing has been sent yet.
     """
+    check_choices(completion.reply.n, services.config.max_queue)
     drafts = _drafts(completion, services.config.request_timeout_s)
     record = drafts[0].record
     headers = {"x-request-id": record.response_id, **ignored_header(completion.ignored)}

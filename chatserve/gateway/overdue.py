@@ -1,6 +1,8 @@
-"""Ends requests that wait longer than their timeout allows.
+"""Ends requests that take longer than their timeout allows and that no worker is left to end.
 
-Workers do so as well. But the last of them may have gone, and their clients wait all the same.
+Workers do so as well. But the last of them may have gone, or hang with requests in hand, and their
+clients wait all the same: a lease that ran out puts its request back into the queue, and there it
+is ended.
 """
 
 import asyncio
@@ -19,6 +21,7 @@ async def end_overdue_requests(queue: RequestQueue) -> None:
     while True:
         await asyncio.sleep(PERIOD_S)
         try:
+            await queue.reap()
             ended = await queue.end_overdue()
         except StoreError as error:
             logger.warning("overdue requests cannot be looked for: %s", error)

@@ -35,6 +35,7 @@ class Given:
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
     max_model_len: int | None = None
+    shared_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from chatserve.planning.inputs import PlanInputs, Workload
 from chatserve.planning.step_time import StepTimes
+from chatserve.planning.wording import counted
 
 MIN_SEQS, MAX_SEQS = 8, 256
 """Range of what is recommended.
@@ -59,20 +60,22 @@ def choose_max_num_seqs(inputs: PlanInputs, pool_sessions: int, times: StepTimes
     limit = _clamped(pool_sessions, times.max_seqs_within(workload.target_itl_ms), workload)
     budget = given.max_num_batched_tokens
     if budget is not None and budget < limit.value:
-        reason = f"a step has {budget} tokens (--max-num-batched-tokens), one for each request."
+        tokens = counted(budget, "token")
+        reason = f"a step has {tokens} (--max-num-batched-tokens), one for each request."
         return Limit(budget, Bound.TOKEN_BUDGET, reason)
     return limit
 
 
 def _clamped(pool_sessions: int, itl_seqs: int, workload: Workload) -> Limit:
-    fits = f"the pool holds {pool_sessions:,} typical sessions"
-    feeds = f"{itl_seqs:,} fit a step within the target ITL of {workload.target_itl_ms:g} ms"
+    fits = f"the pool holds {counted(pool_sessions, 'typical session')}"
+    number = f"{itl_seqs:,} fit" if itl_seqs > 1 else ("no request fits", "1 fits")[itl_seqs]
+    feeds = f"{number} a step within {workload.target_itl_ms:g} ms, the wanted time between tokens"
     wanted = min(pool_sessions, itl_seqs)
     if wanted < MIN_SEQS:
-        reason = f"{fits} and {feeds}, but fewer than {MIN_SEQS} requests are never planned for."
+        reason = f"{fits}; {feeds}, but fewer than {MIN_SEQS} requests are never planned for."
         return Limit(MIN_SEQS, Bound.MINIMUM, reason)
     if wanted > MAX_SEQS:
-        reason = f"{fits} and {feeds}, but more than {MAX_SEQS} requests are only run when asked."
+        reason = f"{fits}; {feeds}, but more than {MAX_SEQS} requests are only run when asked."
         return Limit(MAX_SEQS, Bound.MAXIMUM, reason)
     if pool_sessions <= itl_seqs:
         return Limit(wanted, Bound.POOL, f"{fits}; by the machine's speed, {feeds}.")
@@ -93,8 +96,9 @@ def choose_max_num_batched_tokens(
     wanted = (max_num_seqs + chunk) // inputs.page_size * inputs.page_size
     least = max(MIN_BATCHED_TOKENS, max_num_seqs + inputs.page_size)
     if wanted < least:
+        fits = f"a prefill chunk of {counted(chunk, 'token')} takes {allowed_ms:g} ms"
         reason = (
-            f"a chunk of {chunk:,} tokens takes {allowed_ms:g} ms, but every request's decode and "
+            f"{fits if chunk else 'no prefill fits the target'}, but every request's decode and "
             "a page of a prefill must fit a step."
         )
         return Limit(least, Bound.MINIMUM, reason)
@@ -102,7 +106,8 @@ def choose_max_num_batched_tokens(
         reason = f"larger steps gain nothing, though {wanted:,} tokens would be quick enough."
         return Limit(MAX_BATCHED_TOKENS, Bound.MAXIMUM, reason)
     reason = (
-        f"{max_num_seqs} decodes and a prefill chunk that adds at most {allowed_ms:g} ms: with "
-        f"decodes at the target ITL, a step lasts no more than {PREFILL_STEP_FACTOR} times as long."
+        f"{counted(max_num_seqs, 'decode')} and a prefill chunk that adds at most "
+        f"{allowed_ms:g} ms: where decodes keep to the target, a step with a full prefill chunk "
+        f"lasts at most {PREFILL_STEP_FACTOR} times the target."
     )
     return Limit(wanted, Bound.TARGET_ITL, reason)

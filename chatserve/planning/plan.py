@@ -17,12 +17,26 @@ from chatserve.errors import ConfigError
 from chatserve.planning.inputs import PlanInputs
 from chatserve.planning.limits import (
     MAX_SEQS,
-    PREFILL_STEP_FACTOR,
     Limit,
     choose_max_num_batched_tokens,
     choose_max_num_seqs,
 )
+from chatserve.planning.plan_warnings import (
+    context_warnings,
+    pin_warnings,
+    pool_warnings,
+    time_warnings,
+)
 from chatserve.planning.step_time import StepTimes
+
+_LEAST_PART_FOR_PINS = 4
+"""Part of the pool, one in so many, that the context leaves where its length is not given.
+
+If one request could fill the whole pool, nothing could ever be pinned.
+"""
+
+_LEAST_CONTEXTS = 2
+"""Requests at full context that a share of memory is used for, so that prefixes can stay too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +56,8 @@ class Plan:
 
     The inputs are those that were used: a session longer than the context is cut to it.
     `max_pinned_pages` is what may be pinned so that a request of full context still fits, and never
-    more than half of the pool. `steps` is empty where the machine's speed was not asked for.
+    more than half of the pool; without a prefix cache it is 0, and no session shares. `steps` is
+    empty where the machine's speed was not asked for.
     """
 
     inputs: PlanInputs
@@ -67,10 +82,11 @@ def make_plan(inputs: PlanInputs) -> Plan:
     """
     wanted_len = _wanted_context(inputs)
     num_pages = _num_pages(inputs, wanted_len)
-    max_model_len = min(wanted_len, num_pages * inputs.page_size)
+    max_model_len = _context(inputs, num_pages, wanted_len)
     used = _within_context(inputs, max_model_len)
-    alone, sharing = count_sessions(used, num_pages, shares=False), count_sessions(used, num_pages)
-    fitting = sharing if inputs.prefix_cache else alone
+    alone = count_sessions(used, num_pages, shares=False)
+    fitting = count_sessions(used, num_pages, shares=inputs.prefix_cache)
+    max_pinned_pages = _max_pinned_pages(used, num_pages, max_model_len)
     times = _step_times(used)
     seqs = choose_max_num_seqs(used, fitting, times)
     budget = choose_max_num_batched_tokens(used, seqs.value, times)
@@ -79,17 +95,18 @@ def make_plan(inputs: PlanInputs) -> Plan:
         kv_bytes_per_token=used.cost.kv_bytes_per_token,
         kv_bytes_per_page=_page_bytes(used),
         num_pages=num_pages,
-        max_pinned_pages=min(num_pages - used.pages_for(max_model_len), num_pages // 2),
+        max_pinned_pages=max_pinned_pages,
         max_model_len=max_model_len,
         sessions_without_sharing=alone,
-        sessions_with_sharing=sharing,
+        sessions_with_sharing=fitting,
         max_num_seqs=seqs,
         max_num_batched_tokens=budget,
         steps=tuple(_estimates(times, seqs.value)) if times else (),
         warnings=(
-            *_context_warnings(inputs, wanted_len, max_model_len),
-            *_pool_warnings(seqs, fitting),
-            *(_time_warnings(times, seqs.value, budget.value, used) if times else ()),
+            *context_warnings(inputs, num_pages, wanted_len, max_model_len),
+            *pin_warnings(inputs, max_pinned_pages),
+            *pool_warnings(seqs.value, fitting),
+            *(time_warnings(times, seqs.value, budget.value, used) if times else ()),
         ),
     )
 
@@ -122,7 +139,7 @@ def _wanted_context(inputs: PlanInputs) -> int:
 def _num_pages(inputs: PlanInputs, wanted_len: int) -> int:
     """Return the given number, or what the given memory holds, or what the share holds.
 
-    Of the share no more is taken than every request at full context could fill.
+    Of the share no more is taken than every request at full context could fill, or a few.
     """
     given, page_bytes = inputs.given, _page_bytes(inputs)
     if given.num_pages is not None:
@@ -130,7 +147,8 @@ def _num_pages(inputs: PlanInputs, wanted_len: int) -> int:
     if given.kv_memory_bytes is not None:
         memory, num_pages = given.kv_memory_bytes, given.kv_memory_bytes // page_bytes
     else:
-        most = (given.max_num_seqs or MAX_SEQS) * inputs.pages_for(wanted_len)
+        contexts = max(_LEAST_CONTEXTS, given.max_num_seqs or MAX_SEQS)
+        most = contexts * inputs.pages_for(wanted_len)
         memory = inputs.pool_share_bytes
         num_pages = min(most, memory // page_bytes)
     if num_pages < 1:
@@ -141,12 +159,28 @@ def _num_pages(inputs: PlanInputs, wanted_len: int) -> int:
     return num_pages
 
 
+def _context(inputs: PlanInputs, num_pages: int, wanted_len: int) -> int:
+    """Return the longest request; only where its length is given may it fill the pool."""
+    most = num_pages
+    if inputs.prefix_cache and inputs.given.max_model_len is None:
+        most -= num_pages // _LEAST_PART_FOR_PINS
+    return min(wanted_len, most * inputs.page_size)
+
+
+def _max_pinned_pages(inputs: PlanInputs, num_pages: int, max_model_len: int) -> int:
+    if not inputs.prefix_cache:
+        return 0
+    return min(num_pages - inputs.pages_for(max_model_len), num_pages // 2)
+
+
 def _within_context(inputs: PlanInputs, max_model_len: int) -> PlanInputs:
     """Return the inputs with sessions that can exist: no longer than a request can get."""
     workload = inputs.workload
     tokens = min(workload.session_tokens, max_model_len)
-    # The last token of a prompt is always computed, so there is always something of one's own.
-    shared = min(workload.shared_tokens, tokens - 1)
+    shared = tokens // 2
+    if inputs.given.shared_tokens is not None:
+        # The last token of a prompt is always computed, so there is always something of one's own.
+        shared = min(workload.shared_tokens, tokens - 1)
     return replace(inputs, workload=replace(workload, session_tokens=tokens, shared_tokens=shared))
 
 
@@ -165,45 +199,3 @@ def _estimate(times: StepTimes, num_seqs: int) -> StepEstimate:
         step_ms=round(step_ms, 3),
         tokens_per_s=round(1000 * num_seqs / step_ms, 1),
     )
-
-
-def _context_warnings(inputs: PlanInputs, wanted_len: int, max_model_len: int) -> list[str]:
-    warnings = []
-    if max_model_len < wanted_len:
-        warnings.append(
-            f"a context of {wanted_len:,} tokens does not fit the pool: requests are limited to "
-            f"{max_model_len:,} tokens."
-        )
-    if inputs.workload.session_tokens > max_model_len:
-        warnings.append(
-            f"sessions of {inputs.workload.session_tokens:,} tokens are longer than the context: "
-            f"{max_model_len:,} are planned for."
-        )
-    return warnings
-
-
-def _pool_warnings(seqs: Limit, fitting: int) -> list[str]:
-    if seqs.value <= fitting:
-        return []
-    return [
-        f"the pool holds {fitting:,} typical sessions, fewer than the {seqs.value:,} that may run: "
-        "when all are long, some will be preempted and computed again."
-    ]
-
-
-def _time_warnings(times: StepTimes, seqs: int, budget: int, inputs: PlanInputs) -> list[str]:
-    target_ms = inputs.workload.target_itl_ms
-    mixed_ms = times.decode_ms(seqs) + max(0, budget - seqs) * times.prefill_token_ms()
-    warnings = []
-    if times.decode_ms(1) > target_ms:
-        warnings.append(_over("of one request", times.decode_ms(1), target_ms))
-    elif times.decode_ms(seqs) > target_ms:
-        warnings.append(_over(f"of {seqs:,} requests", times.decode_ms(seqs), target_ms))
-    elif mixed_ms > PREFILL_STEP_FACTOR * target_ms:
-        over = _over(f"of {budget:,} tokens", mixed_ms, PREFILL_STEP_FACTOR * target_ms)
-        warnings.append(over)
-    return warnings
-
-
-def _over(what: str, step_ms: float, limit_ms: float) -> str:
-    return f"a step {what} is predicted to take {step_ms:,.1f} ms, longer than {limit_ms:g} ms."

@@ -9,10 +9,15 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from chatserve.planning.plan import Plan
+from chatserve.planning.wording import counted
 
 
 def as_json(plan: Plan) -> str:
-    return json.dumps(asdict(plan), indent=2)
+    record = asdict(plan)
+    if plan.inputs.speed is not None:
+        speeds = asdict(plan.inputs.speed)
+        record["inputs"]["speed"] = {name: round(speed, 3) for name, speed in speeds.items()}
+    return json.dumps(record, indent=2)
 
 
 def as_table(plan: Plan) -> str:
@@ -24,7 +29,18 @@ def as_table(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def log_lines(plan: Plan) -> tuple[str, str]:
+def log_summary(plan: Plan) -> str:
+    """Return the limits in one line."""
+    requests = counted(plan.max_num_seqs.value, "request")
+    tokens = counted(plan.max_num_batched_tokens.value, "token")
+    pages = counted(plan.num_pages, "page")
+    pins = ""
+    if plan.inputs.prefix_cache:
+        pins = f", {plan.max_pinned_pages:,} of them may be pinned"
+    return f"limits: {requests}, {tokens} a step, {pages}{pins}; `chatserve plan` explains"
+
+
+def log_details(plan: Plan) -> tuple[str, str]:
     """Return the estimate with its reasons, and the inputs it was made from."""
     reasons = "; ".join(
         f"{flag} {value}: {reason.removesuffix('.')}" for flag, value, reason in _limits(plan)
@@ -49,26 +65,40 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
         f"{plan.kv_bytes_per_token:,} bytes a token, {plan.kv_bytes_per_page:,} a page of "
         f"{inputs.page_size}",
     )
-    yield (
-        "pool",
-        f"{plan.num_pages:,} pages, {plan.num_pages * plan.kv_bytes_per_page / 1e6:,.0f} MB; "
-        f"up to {plan.max_pinned_pages:,} may be pinned",
+    yield "pool", _pool(plan)
+    yield "context", counted(plan.max_model_len, "token")
+    yield "sessions", _sessions(plan)
+    yield "target", f"time between tokens of at most {workload.target_itl_ms:g} ms"
+
+
+def _pool(plan: Plan) -> str:
+    megabytes = plan.num_pages * plan.kv_bytes_per_page / 1e6
+    pool = f"{counted(plan.num_pages, 'page')}, {megabytes:,.0f} MB"
+    if not plan.inputs.prefix_cache:
+        return pool
+    return f"{pool}; up to {plan.max_pinned_pages:,} may be pinned"
+
+
+def _sessions(plan: Plan) -> str:
+    workload, alone = plan.inputs.workload, plan.sessions_without_sharing
+    sessions = (
+        f"of {counted(workload.session_tokens, 'token')}: {alone:,} "
+        f"{'fits' if alone == 1 else 'fit'} the pool"
     )
-    yield "context", f"{plan.max_model_len:,} tokens"
-    yield (
-        "sessions",
-        f"of {workload.session_tokens:,} tokens: {plan.sessions_without_sharing:,} fit the pool, "
-        f"{plan.sessions_with_sharing:,} sharing their first {workload.shared_tokens:,}",
+    if not plan.inputs.prefix_cache:
+        return sessions
+    return (
+        f"{sessions}, {plan.sessions_with_sharing:,} sharing their first {workload.shared_tokens:,}"
     )
-    yield "target ITL", f"{workload.target_itl_ms:g} ms"
 
 
 def _steps(plan: Plan) -> Iterator[str]:
     yield "  requests   reading  computing      step   tokens/s"
     for step in plan.steps:
+        chosen = "  <- --max-num-seqs" if step.num_seqs == plan.max_num_seqs.value else ""
         yield (
             f"  {step.num_seqs:>8}{step.read_ms:>8.1f}ms{step.compute_ms:>9.1f}ms"
-            f"{step.step_ms:>8.1f}ms{step.tokens_per_s:>11,.0f}"
+            f"{step.step_ms:>8.1f}ms{step.tokens_per_s:>11,.0f}{chosen}"
         )
 
 

@@ -72,6 +72,7 @@ def _inputs(
             max_num_seqs=config.max_num_seqs,
             max_num_batched_tokens=config.max_num_batched_tokens,
             max_model_len=config.max_model_len,
+            shared_tokens=config.shared_tokens,
         ),
         pool_share_bytes=share,
         speed=speed,

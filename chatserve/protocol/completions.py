@@ -46,7 +46,7 @@ class _CompletionFields(BaseModel):
 class _RefusedCompletionFields(BaseModel):
     model_config = WIRE
 
-    best_of: Annotated[Any, only(1, reason="only one answer per request is served")] = 1
+    best_of: Annotated[Any, only(1, reason="candidates are not ranked; use n")] = 1
     echo: Annotated[Any, only(False, reason="echo is not served")] = False
     logprobs: Annotated[Any, only(None, reason="log probabilities are not served")] = None
     suffix: Annotated[Any, only(None, "", reason="insertion is not served")] = None

@@ -76,7 +76,7 @@ class ResponseFields(BaseModel):
 class _RefusedResponseFields(BaseModel):
     model_config = WIRE
 
-    n: Annotated[Any, only(1, reason="only one answer per request is served")] = 1
+    n: Annotated[Any, only(1, reason="only one answer per request is served on this socket")] = 1
     tools: NoTools = []
     tool_choice: Annotated[Any, only("none", "auto", reason="tool calls are not served")] = "none"
     max_tool_calls: Annotated[Any, only(None, reason="tool calls are not served")] = None

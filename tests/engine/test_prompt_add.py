@@ -38,7 +38,7 @@ async def test_add_that_is_refused_tells_the_sizes_and_fails(
 
     assert code == 1
     assert terminal.out.getvalue().endswith(
-        "echo: refused: it needs 4 more pages, 2 are left of the 2 pages that a tenant may pin\n"
+        "echo: not pinned: it needs 4 more pages, 2 are left of the 2 pages that a tenant may pin\n"
     )
 
 
@@ -64,7 +64,7 @@ async def test_add_tells_of_several_workers_in_one_line_if_they_agree(
     assert stored is not None
     assert (stored.is_pinned, stored.priority, stored.ttl_s) == (False, -4, 60.0)
     assert code == 0
-    assert terminal.out.getvalue().endswith(f"echo: computed, not pinned, {SIZE} (2 workers)\n")
+    assert terminal.out.getvalue().endswith(f"echo: cached, {SIZE} (2 workers)\n")
 
 
 async def test_add_tells_that_a_prefix_came_from_disk(
@@ -97,7 +97,7 @@ async def test_add_shows_how_far_it_is_while_it_waits(store: Store, terminal: Te
     (prompt,) = await store.prompts.list()
     warming = PromptStatus("default", "support", prompt.revision, PrefixState.WARMING, 1, 85, 6)
     await store.prompt_news.write("slow", [warming], 60_000)
-    while "being computed, 85 tokens" not in terminal.progress.getvalue():  # noqa: ASYNC110
+    while "warming, 85 tokens" not in terminal.progress.getvalue():  # noqa: ASYNC110
         await asyncio.sleep(0.005)
 
     await store.prompt_news.write("slow", [replace(warming, state=PrefixState.PINNED)], 60_000)
@@ -143,6 +143,32 @@ async def test_public_prompt_is_the_preamble(store: Store, terminal: Terminal) -
     assert terminal.out.getvalue().startswith("registered the preamble\necho: pinned, ")
 
 
+async def test_a_preamble_that_cannot_be_pinned_is_in_force_all_the_same(
+    store: Store, terminal: Terminal
+) -> None:
+    async with pinning_worker(store, PinningEngine(max_pinned_pages=2)):
+        code = await terminal.run("add", "--public", "--file", terminal.file(TEXT))
+
+    assert code == 1
+    assert "echo: not pinned; in force, but not kept computed: it needs 4 more pages" in (
+        terminal.out.getvalue()
+    )
+    assert await store.prompts.preamble() is not None
+
+
+async def test_add_notes_that_no_request_can_be_of_another_tenant_yet(
+    store: Store, terminal: Terminal
+) -> None:
+    await terminal.add("support")
+    assert terminal.progress.getvalue() == ""
+
+    await terminal.add("support", "--tenant", "acme")
+
+    assert terminal.progress.getvalue() == (
+        "note: no request can be of tenant 'acme' yet: there are no keys\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("end", "kept"), [("", ""), ("\n", ""), ("\r\n", ""), ("\n\n", "\n"), (" ", " ")], ids=repr
 )
@@ -171,12 +197,13 @@ async def test_the_text_can_come_from_standard_input(
 @pytest.mark.parametrize(
     ("name", "content", "complaint"),
     [
-        ("support", b"half \xff", "--file .*invalid start byte"),
+        ("support", b"half \xff", "--file: .*prompt.txt is not UTF-8 text"),
         ("support", b"", "text: must not be empty"),
         ("support", b"x" * (MAX_TEXT_BYTES + 100), "text: must have at most 65,536 bytes"),
+        ("support", "é".encode() * MAX_TEXT_BYTES, "text: must have at most 65,536 bytes"),
         ("a/b", b"x", "name: must be up to 64 letters"),
     ],
-    ids=["not-utf8", "empty", "long", "name"],
+    ids=["not-utf8", "empty", "long", "long-and-cut-in-a-character", "name"],
 )
 async def test_what_cannot_be_registered_is_a_bad_setting(
     store: Store, terminal: Terminal, name: str, content: bytes, complaint: str
@@ -191,5 +218,5 @@ async def test_what_cannot_be_registered_is_a_bad_setting(
 
 
 async def test_a_file_that_is_not_there_is_named(terminal: Terminal) -> None:
-    with pytest.raises(ConfigError, match=r"--file /no/such/file: .*No such file"):
+    with pytest.raises(ConfigError, match="there is no file /no/such/file"):
         await terminal.run("add", "support", "--file", "/no/such/file")

@@ -14,11 +14,11 @@ from gateway.fake_model import MODEL
 from chatserve.admin.prompt_command import Console, run_prompt_command
 from chatserve.admin.prompt_config import PromptConfig
 from chatserve.engine.api import PrefixState
-from chatserve.errors import NotFound, StoreError
+from chatserve.errors import ConfigError, NotFound, StoreError
 from chatserve.store.connection import Store, open_store
 from chatserve.store.embedded import EmbeddedServer
 from chatserve.store.prompt_news import PromptStatus
-from chatserve.store.prompts import NamedPrompt
+from chatserve.store.prompts import MAX_TEXT_BYTES, NamedPrompt
 
 
 async def test_list_is_a_table_with_a_line_for_each_prompt_and_state(
@@ -32,11 +32,11 @@ async def test_list_is_a_table_with_a_line_for_each_prompt_and_state(
 
     assert code == 0
     assert terminal.out.getvalue().splitlines() == [
-        "TENANT  NAME      MODEL  STATE    TOKENS  PAGES  WORKERS",
-        "(all)   preamble  echo   pinned   16      1      1",
-        "acme    manual    echo   refused  449     29     1",
+        "TENANT  NAME      MODEL  STATE       TOKENS  PAGES  WORKERS",
+        "(all)   preamble  echo   pinned      16      1      1",
+        "acme    manual    echo   not pinned  449     29     1",
         "    it needs 28 more pages, 8 are left of the 8 pages that a tenant may pin",
-        "acme    support   echo   pinned   73      5      1",
+        "acme    support   echo   pinned      73      5      1",
     ]
 
 
@@ -100,8 +100,64 @@ async def test_show_prints_the_text_alone_to_standard_output(
 
     assert terminal.out.getvalue() == f"{TEXT}\n"
     assert terminal.progress.getvalue() == (
-        "'support' of tenant 'acme': not pinned, priority 0, forgotten when unused for 60 s\n"
+        "'support' of tenant 'acme': to be cached, priority 0, dropped when unused for 60 s\n\n"
     )
+
+
+async def test_show_prints_utf_8_whatever_the_locale_is(store: Store, terminal: Terminal) -> None:
+    await store.prompts.add(NamedPrompt("default", "support", "café 📚"))
+    written = io.BytesIO()
+    out = io.TextIOWrapper(written, encoding="ascii")
+    config = PromptConfig("show", "support", redis_url=terminal.url)
+
+    await run_prompt_command(config, Console(out, io.StringIO()))
+
+    assert written.getvalue() == "café 📚\n".encode()
+
+
+async def test_a_single_page_is_told_in_the_singular(store: Store, terminal: Terminal) -> None:
+    async with pinning_worker(store):
+        await status_of(store, await store.prompts.add(NamedPrompt("", "preamble", "Be kind.")))
+        await terminal.run("show", "--public")
+
+    assert "echo: pinned, 16 tokens in 1 page\n" in terminal.progress.getvalue()
+
+
+@pytest.mark.parametrize("num_bytes", [4, MAX_TEXT_BYTES])
+async def test_a_byte_order_mark_is_not_part_of_the_prompt(
+    store: Store, terminal: Terminal, num_bytes: int
+) -> None:
+    await terminal.add("support", text="\ufeff" + "x" * num_bytes + "\r\n")
+
+    stored = await store.prompts.get("default", "support")
+    assert stored is not None
+    assert stored.text == "x" * num_bytes
+
+
+async def test_show_tells_what_was_asked_for_and_what_the_worker_made_of_it(
+    store: Store, terminal: Terminal
+) -> None:
+    async with pinning_worker(store, PinningEngine(tenant_pinned_pages=2)):
+        await status_of(store, await store.prompts.add(NamedPrompt("acme", "support", TEXT)))
+        await terminal.run("show", "support", "--tenant", "acme")
+
+    assert terminal.progress.getvalue() == (
+        "'support' of tenant 'acme': to be pinned\n"
+        "echo: not pinned: it needs 4 more pages, "
+        "2 are left of the 2 pages that a tenant may pin\n\n"
+    )
+
+
+async def test_list_tells_of_a_preamble_that_is_in_force_and_not_pinned(
+    store: Store, terminal: Terminal
+) -> None:
+    async with pinning_worker(store, PinningEngine(max_pinned_pages=2)):
+        await status_of(store, await store.prompts.add(NamedPrompt("", "preamble", TEXT)))
+        await terminal.run("list", "--public")
+
+    _, line, note = terminal.out.getvalue().splitlines()
+    assert line.startswith("(all)   preamble  echo   not pinned  ")
+    assert note.startswith("    in force, but not kept computed: it needs 4 more pages")
 
 
 async def test_remove_takes_the_prompt_of_the_named_tenant_only(
@@ -122,6 +178,19 @@ async def test_what_is_not_registered_is_not_found(terminal: Terminal, action: s
         await terminal.run(action, "x")
     with pytest.raises(NotFound, match="there is no preamble"):
         await terminal.run(action, "--public")
+
+
+@pytest.mark.parametrize("action", ["show", "remove"])
+async def test_the_preamble_goes_by_no_other_name(
+    store: Store, terminal: Terminal, action: str
+) -> None:
+    await store.prompts.add(NamedPrompt("", "preamble", TEXT))
+
+    with pytest.raises(ConfigError, match="the preamble is called 'preamble', got 'support'"):
+        await terminal.run(action, "support", "--public")
+
+    assert await store.prompts.preamble() is not None
+    assert await terminal.run(action, "preamble", "--public") == 0
 
 
 # ── Which store ──────────────────────────────────────────────────────────────────────────────

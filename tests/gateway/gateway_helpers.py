@@ -47,6 +47,9 @@ class EngineRecipe(Protocol):
     def build(self, model: FakeModel) -> EngineThread: ...
 
 
+BRISK = WorkerTimes(listen_ms=200, beat_s=0.2)
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """What a test may say about its worker."""
@@ -56,6 +59,7 @@ class WorkerSettings:
     max_claims: int = 16
     metrics_url: str | None = None
     engine: EngineRecipe | None = None
+    times: WorkerTimes = BRISK
 
 
 @dataclass(slots=True)
@@ -266,7 +270,7 @@ async def _worker(
         worker_id="worker-1",
         max_claims=settings.max_claims,
         metrics_url=settings.metrics_url,
-        times=WorkerTimes(listen_ms=200, beat_s=0.2),
+        times=settings.times,
     )
     # A store of its own, as a worker has: a test may make the gateway's fail.
     store = await open_store(services.config.redis_url)

@@ -7,7 +7,13 @@ import pytest
 from gateway.fake_model import make_card
 
 from chatserve.errors import InvalidRequest
-from chatserve.gateway.admission import check_prompt, sampling_params, seed_of_choice, timeout_ms
+from chatserve.gateway.admission import (
+    check_choices,
+    check_prompt,
+    sampling_params,
+    seed_of_choice,
+    timeout_ms,
+)
 from chatserve.protocol.sampling import SamplingFields
 
 CARD = replace(
@@ -116,3 +122,11 @@ def test_the_shorter_time_limit_holds(
     asked_s: float | None, limit_s: float | None, expected_ms: int | None
 ) -> None:
     assert timeout_ms(asked_s, limit_s) == expected_ms
+
+
+def test_choices_that_could_never_wait_together_are_refused() -> None:
+    """A retry was asked for that could never succeed."""
+    check_choices(3, 3)
+
+    with pytest.raises(InvalidRequest, match=r"n: 4 choices do not fit a queue of 3"):
+        check_choices(4, 3)

@@ -5,6 +5,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from chatserve import __version__
 from chatserve.engine.api import EngineStats
+from chatserve.engine.worker import WorkerTimes
 from chatserve.engine.worker_metrics import WorkerMetrics
 from chatserve.store.embedded import EmbeddedServer
 
@@ -39,6 +40,26 @@ async def test_service_without_a_worker_is_live_and_not_ready(service: Service) 
     assert "worker" in ready.json()["reason"]
     assert (reply.status_code, reply.json()["error"]["code"]) == (503, "no_worker")
     assert reply.headers["retry-after"] == "1"
+
+
+async def test_service_whose_engine_hangs_is_live_and_not_ready(store_url: str) -> None:
+    """A readiness that asks for a living process only sends clients to an engine that stands."""
+    times = WorkerTimes(listen_ms=200, beat_s=0.1, beat_ttl_ms=300, hang_s=0.3)
+    async with run_service(store_url, worker=WorkerSettings(times=times)) as service:
+        service.model.hold()
+        asking = service.spawn(service.http.post("/v1/chat/completions", json=chat("Hi")))
+        await service.wait_until_held()
+        await eventually(lambda: not service.services.models.live)
+
+        hanging = await service.http.get("/ready")
+        health = await service.http.get("/health")
+        service.model.release()
+        await eventually(lambda: bool(service.services.models.live))
+        ready = await service.http.get("/ready")
+        await asking
+
+    assert (hanging.status_code, health.status_code) == (503, 200)
+    assert ready.status_code == 200
 
 
 async def test_service_without_its_store_is_live_and_not_ready(tmp_path_factory: object) -> None:

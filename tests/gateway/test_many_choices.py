@@ -166,10 +166,14 @@ async def test_choices_are_asked_for_alike_but_for_id_and_seed(
 
 
 async def test_queue_with_room_for_some_takes_none(store_url: str) -> None:
-    async with run_service(store_url, worker=ONE_SEAT, max_queue=2) as service:
+    async with run_service(store_url, worker=ONE_SEAT, max_queue=3) as service:
         service.model.hold()
         running = service.spawn(service.http.post(CHAT, json=chat("running")))
         await service.wait_until_held()
+        waiting = service.spawn(service.http.post(CHAT, json=chat("waiting")))
+        async with asyncio.timeout(10):
+            while await service.store.queue.depth("echo") == 0:  # noqa: ASYNC110 - it is polled
+                await asyncio.sleep(0.01)
         before = await response_ids(service.store)
 
         refused = await service.http.post(CHAT, json=chat("refused", n=3))
@@ -178,11 +182,11 @@ async def test_queue_with_room_for_some_takes_none(store_url: str) -> None:
         ends = [await outcome_of(service.store, response_id) for response_id in taken]
         depth = await service.store.queue.depth("echo")
         service.model.release()
-        await running
+        await asyncio.gather(running, waiting)
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "queue_full")
     assert "retry-after" in refused.headers
     assert [end.finish_reason for end in ends] == [FinishReason.ABORT] * 2
-    assert depth == 0
+    assert depth == 1
 
 
 async def test_store_that_fails_at_one_choice_leaves_none_running(

@@ -19,6 +19,7 @@ from gateway.gateway_helpers import (
     text_of,
 )
 
+from chatserve.engine.api import RequestId
 from chatserve.gateway.connection_limits import ConnectionLimits
 
 LIMITS = ConnectionLimits(
@@ -50,6 +51,14 @@ async def narrow_socket(service: Service) -> AsyncIterator[Socket]:
     options: dict[str, Any] = {"max_queue": 1, "max_size": None, "ping_interval": None}
     async with websockets.connect(uri, sock=raw, **options) as connection:
         yield Socket(connection)
+
+
+async def all_queued(service: Service, num_responses: int) -> set[RequestId]:
+    """Return the ids of the responses, once there are that many."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while len(found := await response_ids(service.store)) < num_responses:
+            await asyncio.sleep(0.005)
+    return found
 
 
 async def start_many(socket: Socket, num_answers: int) -> None:
@@ -119,8 +128,7 @@ async def test_choices_wait_in_their_logs_for_a_client_that_does_not_read(store_
         raw = await narrow_connection(service)
         reader, writer = await asyncio.open_connection(sock=raw, limit=1024)
         writer.write(head.encode() + b"connection: close\r\n\r\n" + body)
-        await reader.readline()
-        for response_id in await response_ids(service.store):
+        for response_id in await all_queued(service, 4):
             await outcome_of(service.store, response_id)
         num_read = await service.metric("chatserve_readers")
         stream = (await reader.read()).decode()

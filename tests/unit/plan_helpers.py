@@ -36,18 +36,20 @@ def make_inputs(
     *,
     target_itl_ms: float = 100.0,
     session_tokens: int = 1024,
-    shared_tokens: int = 512,
+    shared_tokens: int | None = None,
     given: Given | None = None,
     **changes: Any,
 ) -> PlanInputs:
     """Return inputs with a pool of 1 GiB, changed as the test wants them."""
+    given = replace(given or Given(kv_memory_bytes=GIB), shared_tokens=shared_tokens)
+    shared = session_tokens // 2 if shared_tokens is None else shared_tokens
     inputs = PlanInputs(
         model="smollm2-135m-instruct",
         cost=ModelCost.of(SMOLLM2_135M, "bfloat16"),
         page_size=16,
         prefix_cache=True,
-        workload=Workload(target_itl_ms, session_tokens, shared_tokens),
-        given=given or Given(kv_memory_bytes=GIB),
+        workload=Workload(target_itl_ms, session_tokens, shared),
+        given=given,
         pool_share_bytes=0,
         speed=TWO_CORES,
     )

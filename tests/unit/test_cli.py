@@ -1,5 +1,6 @@
 """The command as a user types it: exit codes, one-line complaints, and what it does not load."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -80,3 +81,47 @@ def test_models_lists_the_default_model_with_its_licence(
 
     assert code == 0
     assert "smollm2-135m-instruct  not fetched  Apache-2.0" in capsys.readouterr().out
+
+
+# ── Standard streams that somebody else closed ───────────────────────────────────────────────
+
+
+def run_in_shell(line: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash in which "$@" stands for `chatserve`, buffered as for a user."""
+    command = ["bash", "-c", line, "bash", sys.executable, "-m", "chatserve"]
+    variables = {**os.environ, "PYTHONUNBUFFERED": "", **environ}
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=60, env=variables
+    )
+
+
+@pytest.mark.parametrize("arguments", ["version", "models list", "prompt --help"])
+def test_reader_that_has_enough_ends_the_command_quietly(arguments: str) -> None:
+    ended = run_in_shell(f'exec 3> >(true); wait $!; "$@" {arguments} >&3')
+
+    assert ended.stderr == ""
+    assert ended.returncode == 1
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", ["version", "models list", "--help"])
+def test_full_disk_is_told_in_one_line(arguments: str, unbuffered: str) -> None:
+    ended = run_in_shell(f'"$@" {arguments} >/dev/full', PYTHONUNBUFFERED=unbuffered)
+
+    assert ended.stderr == "chatserve: cannot write: No space left on device\n"
+    assert ended.returncode == 1
+
+
+@pytest.mark.parametrize("arguments", ["version", "models list", "prompt list"])
+def test_closed_standard_output_is_told_in_one_line(arguments: str) -> None:
+    ended = run_in_shell(f'"$@" {arguments} >&-')
+
+    assert ended.stderr == "chatserve: the standard output is closed\n"
+    assert ended.returncode == 1
+
+
+def test_closed_standard_input_is_told_in_one_line() -> None:
+    ended = run_in_shell('"$@" prompt add support --file - <&-')
+
+    assert ended.stderr == "chatserve: --file: the standard input is closed\n"
+    assert ended.returncode == 2

@@ -130,3 +130,7 @@ def test_config_is_the_only_module_that_reads_the_environment() -> None:
     ]
 
     assert readers == [Path("chatserve/config.py")]
+
+
+def test_no_variable_turns_the_plan_into_json() -> None:
+    assert load_config(["plan"], {"CHATSERVE_JSON": "yes"}) == load_config(["plan"], {})

@@ -62,7 +62,8 @@ def test_target_itl_decides_where_the_pool_has_room() -> None:
     limit = plan.max_num_seqs
     assert (limit.value, limit.bound) == (28, Bound.TARGET_ITL)
     assert limit.reason == (
-        "28 fit a step within the target ITL of 100 ms; the pool holds 90 typical sessions."
+        "28 fit a step within 100 ms, the wanted time between tokens; "
+        "the pool holds 90 typical sessions."
     )
 
 
@@ -139,12 +140,26 @@ def test_share_of_memory_holds_no_more_than_all_requests_could_fill() -> None:
 
 def test_pins_leave_room_for_one_request_of_full_context_and_half_the_pool() -> None:
     large = make_plan(make_inputs(given=Given(num_pages=2000)))
-    small = make_plan(make_inputs(given=Given(num_pages=600)))
+    small = make_plan(make_inputs(given=Given(num_pages=700)))
     tiny = make_plan(make_inputs(given=Given(num_pages=100)))
 
     assert large.max_pinned_pages == 1000
-    assert small.max_pinned_pages == 600 - 512
-    assert tiny.max_pinned_pages == 0
+    assert small.max_pinned_pages == 700 - 512
+    assert tiny.max_pinned_pages == 25
+
+
+def test_nothing_is_pinned_or_shared_without_a_prefix_cache() -> None:
+    plan = make_plan(make_inputs(given=Given(num_pages=640), prefix_cache=False))
+
+    assert plan.max_pinned_pages == 0
+    assert plan.sessions_with_sharing == plan.sessions_without_sharing
+    assert "pinned" not in " ".join(plan.warnings)
+
+
+def test_one_request_at_a_time_still_leaves_room_for_its_prefixes() -> None:
+    plan = make_plan(make_inputs(given=Given(max_num_seqs=1), pool_share_bytes=1000 * GIB))
+
+    assert (plan.max_model_len, plan.num_pages, plan.max_pinned_pages) == (8192, 1024, 512)
 
 
 def test_steps_are_powers_of_two_up_to_the_limit_and_the_limit_itself() -> None:
@@ -154,13 +169,84 @@ def test_steps_are_powers_of_two_up_to_the_limit_and_the_limit_itself() -> None:
     assert all(step.tokens_per_s > 0 for step in plan.steps)
 
 
-def test_context_that_does_not_fit_the_pool_is_cut_and_warned_of() -> None:
+@pytest.mark.parametrize(("num_pages", "context"), [(40, 480), (512, 6144), (682, 8192)])
+def test_context_that_is_not_given_leaves_a_quarter_of_the_pool(
+    num_pages: int, context: int
+) -> None:
+    plan = make_plan(make_inputs(given=Given(num_pages=num_pages)))
+
+    assert plan.max_model_len == context
+    assert plan.max_pinned_pages == num_pages // 4
+
+
+def test_context_that_is_cut_is_warned_of_with_what_to_change() -> None:
     plan = make_plan(make_inputs(given=Given(num_pages=40)))
 
-    assert plan.max_model_len == 640
-    assert plan.inputs.workload.session_tokens == 640
-    assert "a context of 8,192 tokens does not fit the pool" in plan.warnings[0]
-    assert "sessions of 1,024 tokens are longer than the context" in plan.warnings[1]
+    assert plan.warnings[0] == (
+        "a context of 8,192 tokens takes more than three quarters of the pool: requests are "
+        "limited to 480 tokens, so that a quarter can be pinned; raise --num-pages, or give "
+        "--max-model-len, up to 640."
+    )
+    assert "sessions of 1,024 tokens are longer than the context: 480" in plan.warnings[1]
+
+
+def test_a_given_context_may_fill_the_pool_and_then_nothing_can_be_pinned() -> None:
+    given = Given(kv_memory_bytes=40 * 368_640, max_model_len=8192)
+
+    plan = make_plan(make_inputs(given=given))
+
+    assert (plan.max_model_len, plan.max_pinned_pages) == (640, 0)
+    assert plan.warnings[0] == (
+        "a context of 8,192 tokens does not fit the pool: requests are limited to 640 tokens; "
+        "raise --kv-memory."
+    )
+    assert (
+        "nothing can be pinned: one request may fill the pool; lower --max-model-len or raise "
+        "--kv-memory." in plan.warnings
+    )
+
+
+def test_what_is_shared_is_half_of_the_session_that_fits_the_context() -> None:
+    plan = make_plan(make_inputs(given=Given(num_pages=40)))
+
+    assert plan.inputs.workload.session_tokens == 480
+    assert plan.inputs.workload.shared_tokens == 240
+
+
+def test_given_shared_tokens_are_kept_or_cut_with_a_warning() -> None:
+    kept = make_plan(make_inputs(shared_tokens=400, given=Given(num_pages=40)))
+    cut = make_plan(make_inputs(shared_tokens=700, given=Given(num_pages=40)))
+
+    assert kept.inputs.workload.shared_tokens == 400
+    assert "--shared-tokens" not in " ".join(kept.warnings)
+    assert cut.inputs.workload.shared_tokens == 479
+    assert "--shared-tokens 700 leaves nothing of a session of 480 tokens" in cut.warnings[2]
+
+
+@pytest.mark.parametrize(
+    ("target_itl_ms", "num_pages", "reason"),
+    [
+        (29.0, 512, "the pool holds 15 typical sessions; no request fits a step"),
+        (30.0, 512, "the pool holds 15 typical sessions; 1 fits a step within 30 ms"),
+        (100.0, 63, "the pool holds 1 typical session; "),
+    ],
+)
+def test_reasons_count_in_singular_and_plural(
+    target_itl_ms: float, num_pages: int, reason: str
+) -> None:
+    given = Given(num_pages=num_pages, max_model_len=num_pages * 16)
+
+    plan = make_plan(make_inputs(target_itl_ms=target_itl_ms, given=given))
+
+    assert plan.max_num_seqs.reason.startswith(reason)
+
+
+def test_a_step_without_room_for_a_prefill_says_so() -> None:
+    slow = replace(TWO_CORES, throughput_gflops=1.0)
+
+    budget = make_plan(make_inputs(speed=slow)).max_num_batched_tokens
+
+    assert budget.reason.startswith("no prefill fits the target, but every request's decode")
 
 
 @pytest.mark.parametrize(
@@ -169,15 +255,15 @@ def test_context_that_does_not_fit_the_pool_is_cut_and_warned_of() -> None:
         ({"target_itl_ms": 20.0}, "a step of one request is predicted to take 29."),
         (
             {"given": Given(num_pages=6000, max_num_seqs=64)},
-            "a step of 64 requests is predicted to take",
+            "when 64 run at once; lower --max-num-seqs or raise --target-itl.",
         ),
         (
             {"given": Given(num_pages=6000, max_num_batched_tokens=4096)},
-            "a step of 4,096 tokens is predicted to take",
+            "while prompts are read; lower --max-num-batched-tokens or raise --target-itl.",
         ),
         (
-            {"given": Given(num_pages=600, max_num_seqs=20)},
-            "the pool holds 17 typical sessions, fewer than the 20 that may run",
+            {"given": Given(num_pages=700, max_num_seqs=25)},
+            "the pool holds 20 typical sessions, fewer than the 25 that may run",
         ),
     ],
 )

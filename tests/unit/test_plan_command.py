@@ -3,18 +3,19 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from unit.plan_helpers import SMOLLM2_135M, make_inputs
+from unit.plan_helpers import SMOLLM2_135M, TWO_CORES, make_inputs
 
 from chatserve.cli import main
 from chatserve.command_line import PLAN_SETTINGS, PlanConfig
 from chatserve.config import EngineConfig
 from chatserve.planning.inputs import Given
 from chatserve.planning.plan import make_plan
-from chatserve.planning.report import as_table, log_lines
+from chatserve.planning.report import as_json, as_table, log_details, log_summary
 from chatserve.settings import settings_of
 
 DOCS = Path(__file__).parents[2] / "docs" / "plan.md"
@@ -114,15 +115,45 @@ def test_table_names_both_limits_with_their_reasons(
 
 
 def test_table_ends_with_the_warnings() -> None:
-    table = as_table(make_plan(make_inputs(given=Given(num_pages=600, max_num_seqs=20))))
+    table = as_table(make_plan(make_inputs(given=Given(num_pages=700, max_num_seqs=25))))
 
-    assert table.splitlines()[-1].startswith("  warning: the pool holds 17 typical sessions")
+    assert table.splitlines()[-1].startswith("  warning: the pool holds 20 typical sessions")
 
 
-def test_log_says_the_limits_the_reasons_and_the_inputs() -> None:
-    estimate, inputs = log_lines(make_plan(make_inputs()))
+def test_table_marks_the_row_that_was_chosen() -> None:
+    table = as_table(make_plan(make_inputs()))
 
-    assert estimate.startswith("plan: --max-num-seqs 28: 28 fit a step within the target ITL")
+    marked = [line for line in table.splitlines() if line.endswith("  <- --max-num-seqs")]
+    assert [line.split()[0] for line in marked] == ["28"]
+
+
+def test_table_and_log_claim_no_sharing_without_a_prefix_cache() -> None:
+    plan = make_plan(make_inputs(prefix_cache=False))
+
+    for text in (as_table(plan), log_summary(plan), *log_details(plan)):
+        assert "sharing" not in text
+        assert "pinned" not in text
+
+
+def test_speeds_in_json_are_rounded() -> None:
+    speed = replace(TWO_CORES, bandwidth_gb_per_s=10.123456)
+
+    printed = json.loads(as_json(make_plan(make_inputs(speed=speed))))
+
+    assert printed["inputs"]["speed"]["bandwidth_gb_per_s"] == 10.123
+
+
+def test_log_sums_up_the_limits_in_one_line() -> None:
+    assert log_summary(make_plan(make_inputs())) == (
+        "limits: 28 requests, 320 tokens a step, 2,912 pages, 1,456 of them may be pinned; "
+        "`chatserve plan` explains"
+    )
+
+
+def test_log_details_say_the_reasons_and_the_inputs() -> None:
+    estimate, inputs = log_details(make_plan(make_inputs()))
+
+    assert estimate.startswith("plan: --max-num-seqs 28: 28 fit a step within 100 ms, the wanted")
     assert estimate.endswith("a step is predicted to take 29.5 ms for one request, 99.0 ms for all")
     assert "KV 23,040 bytes a token" in inputs
     assert "reads 10.0 GB/s of weights" in inputs
@@ -131,7 +162,7 @@ def test_log_says_the_limits_the_reasons_and_the_inputs() -> None:
 def test_log_predicts_nothing_where_no_speed_was_asked_for() -> None:
     given = Given(num_pages=512, max_num_seqs=8, max_num_batched_tokens=64)
 
-    estimate, inputs = log_lines(make_plan(make_inputs(given=given, speed=None)))
+    estimate, inputs = log_details(make_plan(make_inputs(given=given, speed=None)))
 
     assert estimate == ("plan: --max-num-seqs 8: given; --max-num-batched-tokens 64: given")
     assert "GB/s" not in inputs

@@ -1,10 +1,13 @@
 """Which flags each action of `chatserve prompt` takes."""
 
+import re
+
 import pytest
 
 from chatserve.admin.prompt_config import PromptConfig
 from chatserve.command_line import load_config
 from chatserve.errors import ConfigError
+from chatserve.settings import settings_of
 
 
 def test_bare_command_lists_all_tenants() -> None:
@@ -28,19 +31,45 @@ def test_add_takes_what_a_prompt_may_have() -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("list support", "name says nothing to `prompt list`"),
-        ("list --file -", r"--file \(CHATSERVE_FILE\) says nothing to `prompt list`"),
-        ("show support --json", "--json .* says nothing to `prompt show`"),
-        ("remove support --no-pin", "--no-pin .* says nothing to `prompt remove`"),
+        ("list support", "`prompt list` takes no name"),
+        ("list --file -", "--file is not for `prompt list`"),
+        ("show support --json", "--json is not for `prompt show`"),
+        ("remove support --no-pin", "--no-pin is not for `prompt remove`"),
         ("show", "prompt show: name a prompt, or the preamble by --public"),
         ("add --file -", "prompt add: name a prompt"),
         ("add support", "say by --file where the text is"),
         ("add support --file - --ttl 9", "--ttl: a pinned prompt is kept for good"),
         ("add --public --tenant acme --file -", "the preamble belongs to no tenant"),
-        ("add support --file - --priority 1001", "--priority .* must be from -1000 to 1000"),
+        ("add support --file - --priority 1001", "--priority: must be from -1000 to 1000"),
         ("fetch support", "must be one of list, add, show, remove"),
     ],
 )
 def test_flags_that_make_no_sense_are_refused(line: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         load_config(["prompt", *line.split()], {})
+
+
+def test_only_where_the_store_is_may_come_from_a_variable() -> None:
+    variables = {known.variable for _, known in settings_of(PromptConfig)}
+
+    assert variables == {None, "CHATSERVE_REDIS_URL", "CHATSERVE_DATA_DIR"}
+
+
+def test_a_forgotten_variable_does_not_turn_a_command_into_another() -> None:
+    environ = {"CHATSERVE_PUBLIC": "yes", "CHATSERVE_TENANT": "acme", "CHATSERVE_JSON": "yes"}
+
+    config = load_config(["prompt", "remove", "support"], environ)
+
+    assert config == load_config(["prompt", "remove", "support"], {})
+
+
+def test_help_names_no_variable_for_what_is_done_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        load_config(["prompt", "--help"], {})
+
+    text = " ".join(capsys.readouterr().out.split())
+    assert "list: as JSON (default: off)" in text
+    assert set(re.findall(r"CHATSERVE_\w+", text)) == {
+        "CHATSERVE_REDIS_URL",
+        "CHATSERVE_DATA_DIR",
+    }

@@ -1,0 +1,56 @@
+"""Writing what a command answers, to a stream that somebody else may have closed.
+
+Owns the errors of the standard streams. Knows nothing of what is written. What cannot be written
+is the reader's doing, so it ends the command without a traceback.
+"""
+
+import os
+import sys
+from io import TextIOWrapper
+from typing import TextIO
+
+from chatserve.errors import ChatServeError
+
+
+class OutputError(ChatServeError):
+    """What a command answers cannot be written."""
+
+
+class ReaderGone(OutputError):
+    """Whoever read the answer has closed the pipe, as `head` does when it has enough."""
+
+
+def standard_output() -> TextIO:
+    """Return the standard output.
+
+    Raises:
+        OutputError: It is closed.
+    """
+    if sys.stdout is None:
+        raise OutputError("the standard output is closed")
+    return sys.stdout
+
+
+def write_text(stream: TextIO, text: str) -> None:
+    """Write a text at once, as UTF-8 whatever the locale is: a prompt may hold any character.
+
+    Raises:
+        ReaderGone: Nobody reads it any more.
+        OutputError: It cannot be written.
+    """
+    try:
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="surrogateescape")
+        stream.write(text)
+        stream.flush()
+    except OSError as error:
+        _discard(stream)
+        kind = ReaderGone if isinstance(error, BrokenPipeError) else OutputError
+        raise kind(f"cannot write: {error.strerror}") from error
+
+
+def _discard(stream: TextIO) -> None:
+    """Lead a stream nowhere; what it still holds would fail once more when the process ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
