@@ -59,6 +59,7 @@ class WorkerSettings:
     max_claims: int = 16
     metrics_url: str | None = None
     engine: EngineRecipe | None = None
+    step_s: float = 0.0
     times: WorkerTimes = BRISK
 
 
@@ -97,11 +98,15 @@ class Service:
             float(line.split()[1]) for line in page.splitlines() if line.startswith(f"{name} ")
         )
 
+    async def wait_until_read_by(self, num_readers: int) -> None:
+        """Return once this many readers of answers are with this gateway."""
+        async with asyncio.timeout(TIMEOUT_S):
+            while await self.metric("chatserve_readers") != num_readers:  # noqa: ASYNC110 - polled
+                await asyncio.sleep(0.02)
+
     async def wait_until_unread(self) -> None:
         """Return once nobody reads an answer through this gateway."""
-        async with asyncio.timeout(TIMEOUT_S):
-            while await self.metric("chatserve_readers"):  # noqa: ASYNC110 - it is polled
-                await asyncio.sleep(0.02)
+        await self.wait_until_read_by(0)
 
     async def wait_until_idle(self) -> None:
         """Return once the engine holds nothing; fail when it keeps something."""
@@ -259,7 +264,9 @@ def _build_engine(model: FakeModel, settings: WorkerSettings) -> EngineThread:
         eos_token_ids=frozenset(settings.card.eos_token_ids),
     )
     tokenizer = Tokenizer.from_card(settings.card)
-    return build_fake_engine(tokenizer, config, model.next_token, num_pages=NUM_PAGES)
+    return build_fake_engine(
+        tokenizer, config, model.next_token, num_pages=NUM_PAGES, step_s=settings.step_s
+    )
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from gateway.gateway_helpers import (
     TIMEOUT_S,
     Service,
     Socket,
+    WorkerSettings,
     outcome_of,
     response_ids,
     run_service,
@@ -19,7 +20,6 @@ from gateway.gateway_helpers import (
     text_of,
 )
 
-from chatserve.engine.api import RequestId
 from chatserve.gateway.connection_limits import ConnectionLimits
 
 LIMITS = ConnectionLimits(
@@ -51,14 +51,6 @@ async def narrow_socket(service: Service) -> AsyncIterator[Socket]:
     options: dict[str, Any] = {"max_queue": 1, "max_size": None, "ping_interval": None}
     async with websockets.connect(uri, sock=raw, **options) as connection:
         yield Socket(connection)
-
-
-async def all_queued(service: Service, num_responses: int) -> set[RequestId]:
-    """Return the ids of the responses, once there are that many."""
-    async with asyncio.timeout(TIMEOUT_S):
-        while len(found := await response_ids(service.store)) < num_responses:
-            await asyncio.sleep(0.005)
-    return found
 
 
 async def start_many(socket: Socket, num_answers: int) -> None:
@@ -124,11 +116,15 @@ async def test_choices_wait_in_their_logs_for_a_client_that_does_not_read(store_
     asked = {"model": "echo", "prompt": "a", "max_tokens": 1000, "n": 4, "stream": True}
     body = json.dumps(asked).encode()
     head = f"POST /v1/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n"
-    async with run_service(store_url, send_buffer_bytes=4096) as service:
+    # Tokens come one by one, so that each is a frame of its own and not all fit the buffers.
+    worker = WorkerSettings(step_s=0.001)
+    async with run_service(store_url, worker=worker, send_buffer_bytes=4096) as service:
         raw = await narrow_connection(service)
         reader, writer = await asyncio.open_connection(sock=raw, limit=1024)
         writer.write(head.encode() + b"connection: close\r\n\r\n" + body)
-        for response_id in await all_queued(service, 4):
+        await reader.readline()
+        await service.wait_until_read_by(4)
+        for response_id in await response_ids(service.store):
             await outcome_of(service.store, response_id)
         num_read = await service.metric("chatserve_readers")
         stream = (await reader.read()).decode()
