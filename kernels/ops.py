@@ -1,17 +1,24 @@
 """The contract between the model and whatever computes it.
 
 Owns the vocabulary (page, slot, page table, slot mapping) and the shapes of every op; `README.md`
-beside this file draws the layout. Knows no model, no request and no schedule. A backend is an
+beside this file draws the layout. Knows no model file, no request and no schedule. A backend is an
 object with these methods: `torch_ops.TorchOps` is the readable reference that runs anywhere,
 `cpu.CpuOps` is C++, `triton.TritonOps` replaces what matters on a GPU. Tests hold every backend to
 the reference.
+
+The decoder asks for two things only: its layers as one stack, and the output head. `layer_stack.py`
+builds the stack from the ops below, one call each; a backend that can run all layers in one call
+does, and is held to the same numbers.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
+
+from chatserve.kernels.quantized import Weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +55,56 @@ class PackedLinear(Protocol):
         """Return x @ weight.T + bias, [num_tokens, out_features]; x: [num_tokens, in_features]."""
 
 
+@dataclass(frozen=True, slots=True)
+class LayerWeights:
+    """One transformer block; norms are [hidden_size]."""
+
+    attention_norm: Tensor
+    qkv_proj: PackedLinear  # rows of the queries, then of the keys, then of the values
+    o_proj: PackedLinear
+    mlp_norm: Tensor
+    gate_up_proj: PackedLinear  # rows of the gate first
+    down_proj: PackedLinear
+
+
+@dataclass(frozen=True, slots=True)
+class StackWeights:
+    """All blocks of a decoder, the norm after the last, and what shapes do not tell."""
+
+    layers: Sequence[LayerWeights]
+    final_norm: Tensor  # [hidden_size]
+    head_dim: int
+    rms_norm_eps: float
+
+
+@dataclass(frozen=True, slots=True)
+class StackInputs:
+    """What all layers of one step share."""
+
+    cos: Tensor  # [num_tokens, head_dim // 2], float32, gathered for the tokens' positions
+    sin: Tensor  # [num_tokens, head_dim // 2], float32
+    attention: AttentionBatch
+    rows: Tensor  # [num_rows], int64, ascending; the tokens whose final state is asked for
+
+
+class LayerStack(Protocol):
+    """All transformer blocks of a decoder."""
+
+    def __call__(self, hidden: Tensor, inputs: StackInputs, kv: KVPages) -> Tensor:
+        """Write the KV of all tokens; return the final states of `rows`, [num_rows, hidden_size].
+
+        `hidden` [num_tokens, hidden_size] are the embedded tokens of the step.
+        """
+
+
 class Ops(Protocol):
     """One implementation of everything the decoder computes."""
 
+    def stack_layers(self, weights: StackWeights) -> LayerStack:
+        """Take in all blocks of a decoder, whose matrices `pack_linear` has taken in before."""
+
     def pack_linear(
-        self, weight: Tensor, bias: Tensor | None, out_dtype: torch.dtype
+        self, weight: Weight, bias: Tensor | None, out_dtype: torch.dtype
     ) -> PackedLinear:
         """Take in a layer: weight [out_features, in_features], bias [out_features].
 

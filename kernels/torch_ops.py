@@ -13,7 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from chatserve.kernels.ops import KVPages, PackedLinear
+from chatserve.kernels.layer_stack import OpByOpStack
+from chatserve.kernels.ops import KVPages, LayerStack, PackedLinear, StackWeights
+from chatserve.kernels.quantized import QuantizedWeight, Weight
 
 _MAX_PADDED_TOKENS = 1 << 14
 
@@ -25,9 +27,14 @@ class TorchOps:
     Used from: the engine thread.
     """
 
+    def stack_layers(self, weights: StackWeights) -> LayerStack:
+        return OpByOpStack(self, weights)
+
     def pack_linear(
-        self, weight: Tensor, bias: Tensor | None, out_dtype: torch.dtype
+        self, weight: Weight, bias: Tensor | None, out_dtype: torch.dtype
     ) -> PackedLinear:
+        if isinstance(weight, QuantizedWeight):
+            weight = weight.dequantize(weight.dtype)
         return TorchLinear(weight, bias, out_dtype)
 
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:

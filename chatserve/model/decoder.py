@@ -1,118 +1,143 @@
 """The decoder: one forward pass over all tokens of a step.
 
-Owns the module tree, and with it the names under which weights are loaded. Does not know where
-weights come from, what a request is, or how the next token is chosen.
-
-Two things differ from a textbook model. Rows of several requests lie one after another, and only
-attention can tell them apart; and the residual stream is carried beside the hidden state, so that
-each addition is fused with the norm that follows it.
+Owns the weights, the names under which they are given and their shapes. Does not know where they
+come from, what a request is, or how the next token is chosen. What lies between the embedding and
+the output head is one stack of layers, and the ops know best how to run it.
 """
 
+from collections.abc import Mapping, MutableMapping
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import functional
 
-from chatserve.kernels.ops import AttentionBatch, KVPages, Ops
+from chatserve.errors import ModelError
+from chatserve.kernels.ops import (
+    AttentionBatch,
+    KVPages,
+    LayerWeights,
+    Ops,
+    PackedLinear,
+    StackInputs,
+    StackWeights,
+)
+from chatserve.kernels.quantized import Weight
 from chatserve.model.config import ModelConfig
-from chatserve.model.layers import MLP, Attention, Embedding, Linear, RMSNorm, StepInputs
+from chatserve.model.weight_layout import weight_shapes
 
 
-class DecoderLayer(nn.Module):
-    """One transformer block.
-
-    Owns: its norms, attention and MLP.
-    Used from: the engine thread.
-    """
-
-    def __init__(self, config: ModelConfig, ops: Ops):
-        super().__init__()
-        self.attention_norm = RMSNorm(config.hidden_size, config.rms_norm_eps, ops)
-        self.attention = Attention(config, ops)
-        self.mlp_norm = RMSNorm(config.hidden_size, config.rms_norm_eps, ops)
-        self.mlp = MLP(config, ops)
-
-    def forward(
-        self,
-        hidden: Tensor,  # [num_tokens, hidden_size]; the output of the block before
-        residual: Tensor | None,  # [num_tokens, hidden_size]; the sum of all outputs before that
-        step: StepInputs,
-        k_pages: Tensor,  # [num_pages, page_size, num_kv_heads, head_dim]
-        v_pages: Tensor,  # [num_pages, page_size, num_kv_heads, head_dim]
-    ) -> tuple[Tensor, Tensor]:
-        hidden, residual = self.attention_norm(hidden, residual)
-        hidden = self.attention(hidden, step, k_pages, v_pages)
-        hidden, residual = self.mlp_norm(hidden, residual)
-        return self.mlp(hidden), residual
-
-
-class Decoder(nn.Module):
+class Decoder:
     """A decoder of the llama family over a paged KV pool.
 
     Owns: all weights and the rotary tables.
     Used from: the engine thread, under `torch.inference_mode`.
     """
 
-    cos: Tensor
-    sin: Tensor
+    def __init__(self, config: ModelConfig, weights: MutableMapping[str, Weight], ops: Ops):
+        """Take the weights out of a mapping and hand each to the ops, one after another.
 
-    def __init__(self, config: ModelConfig, ops: Ops):
-        super().__init__()
-        self.config = config
-        self.embed_tokens = Embedding(config.vocab_size, config.hidden_size)
-        self.layers = nn.ModuleList(DecoderLayer(config, ops) for _ in range(config.num_layers))
-        self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps, ops)
-        self.lm_head = Linear(config.hidden_size, config.vocab_size, ops)
-        if config.tie_word_embeddings:
-            self.lm_head.weight = None  # not loaded; it is the embedding's
-        cos, sin = _rotary_tables(config)
-        self.register_buffer("cos", cos, persistent=False)
-        self.register_buffer("sin", sin, persistent=False)
+        So that no weight needs to be in memory in both forms for longer than its packing takes.
+        What `weight_shapes` names must be there; a head may be given although it is tied.
 
-    def pack_weights(self) -> None:
-        """Hand the weight of every matrix product to the ops, one after another; once, when loaded.
-
-        The output head gives float32: its products are the logits, and nothing is rounded twice.
+        Raises:
+            ModelError: A weight is missing, superfluous or of another shape.
         """
-        if self.config.tie_word_embeddings:
-            self.lm_head.weight = self.embed_tokens.weight
-        self.lm_head.pack(torch.float32)
-        for layer in self.layers:
-            for module in layer.modules():
-                if isinstance(module, Linear):
-                    module.pack()
+        check_weights(config, weights)
+        self._embed_tokens = _dense(weights, "embed_tokens.weight")
+        # Its products are the logits: in float32, so that nothing is rounded twice.
+        head = weights.pop("lm_head.weight", self._embed_tokens)
+        self._lm_head = ops.pack_linear(head, None, torch.float32)
+        self.stack = ops.stack_layers(
+            StackWeights(
+                layers=[_pack_layer(weights, i, ops, self.dtype) for i in range(config.num_layers)],
+                final_norm=_dense(weights, "norm.weight"),
+                head_dim=config.head_dim,
+                rms_norm_eps=config.rms_norm_eps,
+            )
+        )
+        self._cos, self._sin = _rotary_tables(config, self._embed_tokens.device)
 
-    def forward(
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of activations, and of KV."""
+        return self._embed_tokens.dtype
+
+    def __call__(
         self,
         input_ids: Tensor,  # [num_tokens], int64
         positions: Tensor,  # [num_tokens], int64; each token's index in its own sequence
         attention: AttentionBatch,
         kv: KVPages,
-    ) -> Tensor:  # [num_tokens, hidden_size]
-        """Write the KV of all tokens into the pool and return their final hidden states."""
-        step = StepInputs(self.cos[positions], self.sin[positions], attention)
-        hidden = self.embed_tokens(input_ids)
-        residual = None
-        for layer, k_pages, v_pages in zip(self.layers, kv.k, kv.v, strict=True):
-            hidden, residual = layer(hidden, residual, step, k_pages, v_pages)
-        final: Tensor = self.norm(hidden, residual)[0]
-        return final
+        rows: Tensor,  # [num_rows], int64, ascending
+    ) -> Tensor:  # [num_rows, hidden_size]
+        """Write the KV of all tokens into the pool and return the final states of `rows`."""
+        hidden = functional.embedding(input_ids, self._embed_tokens)
+        inputs = StackInputs(self._cos[positions], self._sin[positions], attention, rows)
+        return self.stack(hidden, inputs, kv)
 
     def compute_logits(self, hidden: Tensor) -> Tensor:
         """Return float32 logits [n, vocab_size] for hidden states [n, hidden_size]."""
-        logits: Tensor = self.lm_head(hidden)
-        return logits
+        return self._lm_head(hidden)
 
 
-def _rotary_tables(config: ModelConfig) -> tuple[Tensor, Tensor]:
-    """Return cos and sin, each [max_position_embeddings, head_dim // 2], float32 on the CPU.
+def check_weights(config: ModelConfig, weights: Mapping[str, Weight]) -> None:
+    """Refuse weights that are not those of this configuration.
+
+    Raises:
+        ModelError: The message names the first of them.
+    """
+    shapes = weight_shapes(config)
+    for name, shape in shapes.items():
+        if name not in weights:
+            raise ModelError(f"the weights do not fit the configuration: {name} is missing")
+        if tuple(weights[name].shape) != shape:
+            found = tuple(weights[name].shape)
+            raise ModelError(
+                f"the weights do not fit the configuration: {name} is {found}, expected {shape}"
+            )
+    for name in weights.keys() - shapes.keys() - {"lm_head.weight"}:
+        raise ModelError(f"the weights do not fit the configuration: {name} has no place in it")
+
+
+def _pack_layer(
+    weights: MutableMapping[str, Weight], index: int, ops: Ops, dtype: torch.dtype
+) -> LayerWeights:
+    prefix = f"layers.{index}"
+
+    def pack(name: str) -> PackedLinear:
+        bias = f"{prefix}.{name}.bias"
+        return ops.pack_linear(
+            weights.pop(f"{prefix}.{name}.weight"),
+            _dense(weights, bias) if bias in weights else None,
+            dtype,
+        )
+
+    return LayerWeights(
+        attention_norm=_dense(weights, f"{prefix}.attention_norm.weight"),
+        qkv_proj=pack("attention.qkv_proj"),
+        o_proj=pack("attention.o_proj"),
+        mlp_norm=_dense(weights, f"{prefix}.mlp_norm.weight"),
+        gate_up_proj=pack("mlp.gate_up_proj"),
+        down_proj=pack("mlp.down_proj"),
+    )
+
+
+def _dense(weights: MutableMapping[str, Weight], name: str) -> Tensor:
+    weight = weights.pop(name)
+    assert isinstance(weight, Tensor), f"{name} is never quantised"
+    return weight
+
+
+def _rotary_tables(config: ModelConfig, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return cos and sin, each [max_position_embeddings, head_dim // 2], float32.
 
     Pair i of a head turns by position * theta^(-2i / head_dim), divided by its factor where the
-    model was trained with scaled frequencies. The device is named so that a decoder built on the
-    meta device still gets real tables.
+    model was trained with scaled frequencies.
     """
-    pairs = torch.arange(0, config.head_dim, 2, dtype=torch.float32, device="cpu")
+    pairs = torch.arange(0, config.head_dim, 2, dtype=torch.float32)
     frequencies = 1.0 / config.rope_theta ** (pairs / config.head_dim)
     if config.rope_factors:
-        frequencies /= torch.tensor(config.rope_factors, dtype=torch.float32, device="cpu")
-    positions = torch.arange(config.max_position_embeddings, dtype=torch.float32, device="cpu")
+        frequencies /= torch.tensor(config.rope_factors, dtype=torch.float32)
+    positions = torch.arange(config.max_position_embeddings, dtype=torch.float32)
     angles = torch.outer(positions, frequencies)
-    return angles.cos(), angles.sin()
+    return angles.cos().to(device), angles.sin().to(device)

@@ -7,14 +7,22 @@ What a row becomes in these kernels does not depend on the rows beside it nor on
 threads: the same token in another batch gives the same bits.
 """
 
-import ctypes
-
 import torch
 from torch import Tensor
 
-from chatserve.kernels.cpu.library import CHeadShape, CLinear, load_library, usable_levels
+from chatserve.kernels.cpu.attention import (
+    attend,
+    c_decode_batch,
+    c_prefill_batch,
+    can_attend,
+)
+from chatserve.kernels.cpu.layer_stack import CpuStack, can_stack
+from chatserve.kernels.cpu.library import CHeadShape, load_library, usable_levels
+from chatserve.kernels.cpu.linear import CpuLinear
 from chatserve.kernels.cpu.memory import WeightMemory
-from chatserve.kernels.ops import KVPages, PackedLinear
+from chatserve.kernels.layer_stack import OpByOpStack
+from chatserve.kernels.ops import KVPages, LayerStack, PackedLinear, StackWeights
+from chatserve.kernels.quantized import Weight
 from chatserve.kernels.torch_ops import TorchOps
 
 __all__ = ["CpuOps", "usable_levels"]
@@ -30,20 +38,25 @@ class CpuOps:
     def __init__(self, level: str) -> None:
         self.level = level
         self._library = load_library(level)
-        self._library.chatserve_set_num_threads(torch.get_num_threads())
+        self.use_threads(torch.get_num_threads())
         self._memory = WeightMemory()
         self._reference = TorchOps()
 
+    def use_threads(self, num_threads: int) -> None:
+        """Compute with so many threads from now on, the caller's among them."""
+        self._library.chatserve_set_num_threads(num_threads)
+
+    def stack_layers(self, weights: StackWeights) -> LayerStack:
+        if can_stack(weights):
+            return CpuStack(self._library, weights)
+        return OpByOpStack(self, weights)
+
     def pack_linear(
-        self, weight: Tensor, bias: Tensor | None, out_dtype: torch.dtype
+        self, weight: Weight, bias: Tensor | None, out_dtype: torch.dtype
     ) -> PackedLinear:
         if weight.dtype != torch.bfloat16 or out_dtype not in (torch.bfloat16, torch.float32):
             return self._reference.pack_linear(weight, bias, out_dtype)
-        num_bytes = self._library.chatserve_packed_bytes(*weight.shape)
-        packed = self._memory.empty(num_bytes)
-        weight = weight.contiguous()
-        self._library.chatserve_pack(weight.data_ptr(), *weight.shape, packed.data_ptr())
-        return CpuLinear(self._library, packed, bias, weight.shape, out_dtype)
+        return CpuLinear(self._library, self._memory, weight, bias, out_dtype)
 
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
         if x.dtype != torch.bfloat16:
@@ -108,7 +121,10 @@ class CpuOps:
         seq_lens: Tensor,
         scale: float,
     ) -> Tensor:
-        return self._reference.paged_decode(q, k_pages, v_pages, page_table, seq_lens, scale)
+        if not can_attend(q):
+            return self._reference.paged_decode(q, k_pages, v_pages, page_table, seq_lens, scale)
+        batch = c_decode_batch(page_table, seq_lens)
+        return attend(self._library, batch, q, k_pages, v_pages, scale)
 
     def paged_prefill(
         self,
@@ -120,44 +136,12 @@ class CpuOps:
         cu_seqlens_q: Tensor,
         scale: float,
     ) -> Tensor:
-        return self._reference.paged_prefill(
-            q, k_pages, v_pages, page_table, seq_lens, cu_seqlens_q, scale
-        )
-
-
-class CpuLinear:
-    """A linear layer over bfloat16 weights in the kernel's own layout.
-
-    Owns: the packed weight and the bias, which the library knows by their addresses.
-    Used from: the engine thread.
-    """
-
-    def __init__(
-        self,
-        library: ctypes.CDLL,
-        packed: Tensor,
-        bias: Tensor | None,
-        shape: torch.Size,
-        out_dtype: torch.dtype,
-    ):
-        self._tensors = (packed, bias)
-        out_features, self._in_features = shape
-        self._out_features = out_features
-        self._out_dtype = out_dtype
-        bias_address = None if bias is None else _address(bias)
-        self._layer = CLinear(packed.data_ptr(), bias_address, out_features, self._in_features)
-        self._multiply = (
-            library.chatserve_linear_to_bf16
-            if out_dtype == torch.bfloat16
-            else library.chatserve_linear_to_float
-        )
-
-    def __call__(self, x: Tensor) -> Tensor:
-        assert x.dtype == torch.bfloat16, x.dtype
-        assert x.shape[1] == self._in_features, (x.shape, self._in_features)
-        out = torch.empty(x.shape[0], self._out_features, dtype=self._out_dtype)
-        self._multiply(self._layer, _address(x), x.shape[0], out.data_ptr())
-        return out
+        if not can_attend(q):
+            return self._reference.paged_prefill(
+                q, k_pages, v_pages, page_table, seq_lens, cu_seqlens_q, scale
+            )
+        batch = c_prefill_batch(page_table, seq_lens, cu_seqlens_q)
+        return attend(self._library, batch, q, k_pages, v_pages, scale)
 
 
 def _address(tensor: Tensor) -> int:

@@ -17,6 +17,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 SOURCES = Path(__file__).with_name("src")
@@ -90,8 +92,8 @@ def build(folder: Path = LIBRARIES) -> list[Path]:
     if missing and compiler is None:
         print("no C++ compiler found: chatserve will run without its CPU kernels", file=sys.stderr)
     elif compiler is not None:
-        for level, path in missing.items():
-            _try_build_level(compiler, level, path)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(partial(_try_build_level, compiler), missing, missing.values()))
     return [path for path in wanted.values() if path.exists()]
 
 

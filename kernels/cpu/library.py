@@ -19,7 +19,14 @@ class CLinear(ctypes.Structure):
         ("bias", c_void_p),
         ("out_features", c_int64),
         ("in_features", c_int64),
+        ("format", c_int64),
     )
+
+
+class CQuantizedWeight(ctypes.Structure):
+    """`QuantizedWeight` of `src/linear.h`."""
+
+    _fields_ = (("codes", c_void_p), ("scales", c_void_p), ("mins", c_void_p))
 
 
 class CHeadShape(ctypes.Structure):
@@ -28,19 +35,86 @@ class CHeadShape(ctypes.Structure):
     _fields_ = (("num_heads", c_int64), ("num_kv_heads", c_int64), ("head_dim", c_int64))
 
 
+class CAttentionBatch(ctypes.Structure):
+    """`AttentionBatch` of `src/attention.h`."""
+
+    _fields_ = (
+        ("num_decodes", c_int64),
+        ("decode_page_table", c_void_p),
+        ("decode_max_pages", c_int64),
+        ("decode_seq_lens", c_void_p),
+        ("num_prefills", c_int64),
+        ("prefill_page_table", c_void_p),
+        ("prefill_max_pages", c_int64),
+        ("prefill_seq_lens", c_void_p),
+        ("cu_seqlens_q", c_void_p),
+    )
+
+
+class CLayer(ctypes.Structure):
+    """`Layer` of `src/decoder.h`."""
+
+    _fields_ = (
+        ("attention_norm", c_void_p),
+        ("qkv", ctypes.POINTER(CLinear)),
+        ("o", ctypes.POINTER(CLinear)),
+        ("mlp_norm", c_void_p),
+        ("gate_up", ctypes.POINTER(CLinear)),
+        ("down", ctypes.POINTER(CLinear)),
+    )
+
+
+class CDecoder(ctypes.Structure):
+    """`Decoder` of `src/decoder.h`."""
+
+    _fields_ = (
+        ("layers", ctypes.POINTER(CLayer)),
+        ("num_layers", c_int64),
+        ("final_norm", c_void_p),
+        ("heads", CHeadShape),
+        ("hidden_size", c_int64),
+        ("intermediate_size", c_int64),
+        ("rms_norm_eps", c_float),
+    )
+
+
+class CStep(ctypes.Structure):
+    """`Step` of `src/decoder.h`."""
+
+    _fields_ = (
+        ("hidden", c_void_p),
+        ("cos", c_void_p),
+        ("sin", c_void_p),
+        ("slot_mapping", c_void_p),
+        ("num_tokens", c_int64),
+        ("attention", ctypes.POINTER(CAttentionBatch)),
+        ("k", c_void_p),
+        ("v", c_void_p),
+        ("num_pages", c_int64),
+        ("page_size", c_int64),
+        ("rows", c_void_p),
+        ("num_rows", c_int64),
+    )
+
+
+_QUANTIZED_WEIGHT = ctypes.POINTER(CQuantizedWeight)
 _LINEAR = ctypes.POINTER(CLinear)
 _HEAD_SHAPE = ctypes.POINTER(CHeadShape)
+_ATTENTION_BATCH = ctypes.POINTER(CAttentionBatch)
 _POINTER, _SIZE = c_void_p, c_int64
 
 _ARGUMENTS: dict[str, tuple[type, ...]] = {
     "set_num_threads": (c_int,),
     "pack": (_POINTER, _SIZE, _SIZE, _POINTER),
+    "pack_quantized": (_QUANTIZED_WEIGHT, _SIZE, _SIZE, _SIZE, _POINTER),
     "linear_to_bf16": (_LINEAR, _POINTER, _SIZE, _POINTER),
     "linear_to_float": (_LINEAR, _POINTER, _SIZE, _POINTER),
     "rms_norm": (_POINTER, _POINTER, c_float, _SIZE, _SIZE, _POINTER),
     "add_rms_norm": (*[_POINTER] * 3, c_float, _SIZE, _SIZE, _POINTER, _POINTER),
     "silu_and_mul": (_POINTER, _SIZE, _SIZE, _POINTER),
     "rotary_kv_write": (*[_POINTER] * 4, _SIZE, _HEAD_SHAPE, *[_POINTER] * 3),
+    "forward": (ctypes.POINTER(CDecoder), ctypes.POINTER(CStep), _POINTER, _POINTER),
+    "attend": (_ATTENTION_BATCH, _HEAD_SHAPE, _SIZE, *[_POINTER] * 3, c_float, _POINTER),
 }
 
 
@@ -64,6 +138,6 @@ def load_library(level: str) -> ctypes.CDLL:
         function = library[f"chatserve_{name}"]
         function.argtypes, function.restype = types, None
         setattr(library, f"chatserve_{name}", function)
-    library.chatserve_packed_bytes.argtypes = (_SIZE, _SIZE)
+    library.chatserve_packed_bytes.argtypes = (_SIZE, _SIZE, _SIZE)
     library.chatserve_packed_bytes.restype = c_int64
     return library

@@ -8,7 +8,9 @@ fast as memory in plain torch, or run rarely.
 import torch
 from torch import Tensor
 
-from chatserve.kernels.ops import KVPages, PackedLinear
+from chatserve.kernels.layer_stack import OpByOpStack
+from chatserve.kernels.ops import KVPages, LayerStack, PackedLinear, StackWeights
+from chatserve.kernels.quantized import Weight
 from chatserve.kernels.torch_ops import TorchOps
 from chatserve.kernels.triton.paged_decode import paged_decode
 
@@ -25,8 +27,11 @@ class TritonOps:
     def __init__(self) -> None:
         self._reference = TorchOps()
 
+    def stack_layers(self, weights: StackWeights) -> LayerStack:
+        return OpByOpStack(self, weights)
+
     def pack_linear(
-        self, weight: Tensor, bias: Tensor | None, out_dtype: torch.dtype
+        self, weight: Weight, bias: Tensor | None, out_dtype: torch.dtype
     ) -> PackedLinear:
         return self._reference.pack_linear(weight, bias, out_dtype)
 

@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "attention.h"
+#include "decoder.h"
 #include "linear.h"
 #include "pool.h"
 #include "rows.h"
@@ -34,10 +36,17 @@ CHATSERVE_API void chatserve_set_num_threads(int num_threads) {
   Pool::instance().resize(num_threads);
 }
 
-CHATSERVE_API int64_t chatserve_packed_bytes(int64_t n, int64_t k) { return packed_bytes(n, k); }
+CHATSERVE_API int64_t chatserve_packed_bytes(int64_t n, int64_t k, WeightFormat format) {
+  return packed_bytes(n, k, format);
+}
 
-CHATSERVE_API void chatserve_pack(const bf16* weight, int64_t n, int64_t k, uint32_t* packed) {
+CHATSERVE_API void chatserve_pack(const bf16* weight, int64_t n, int64_t k, void* packed) {
   pack(weight, n, k, packed);
+}
+
+CHATSERVE_API void chatserve_pack_quantized(const QuantizedWeight* weight, int64_t n, int64_t k,
+                                            WeightFormat format, void* packed) {
+  pack(*weight, n, k, format, packed);
 }
 
 CHATSERVE_API void chatserve_linear_to_bf16(const Linear* layer, const bf16* x, int64_t num_rows,
@@ -70,4 +79,15 @@ CHATSERVE_API void chatserve_rotary_kv_write(const bf16* qkv, const float* cos, 
                                              const int64_t* slot_mapping, int64_t num_tokens,
                                              const HeadShape* shape, bf16* q, bf16* k, bf16* v) {
   rotary_kv_write(qkv, cos, sin, slot_mapping, num_tokens, *shape, q, {k, v});
+}
+
+CHATSERVE_API void chatserve_attend(const AttentionBatch* batch, const HeadShape* heads,
+                                    int64_t page_size, const bf16* q, const bf16* k, const bf16* v,
+                                    float scale, bf16* out) {
+  AttentionPlan(*batch, *heads, page_size).attend(q, {k, v}, scale, out);
+}
+
+CHATSERVE_API void chatserve_forward(const Decoder* decoder, const Step* step, bf16* out,
+                                     double* seconds) {
+  forward(*decoder, *step, out, seconds);
 }

@@ -9,13 +9,14 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__AVX512BF16__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
 namespace chatserve {
 
 using bf16 = uint16_t;  // the upper half of a float
+using f16 = uint16_t;   // IEEE half precision
 
 #if defined(__AVX512F__)
 constexpr int kLanes = 16;
@@ -33,7 +34,9 @@ constexpr int kNumRegisters = 16;
 
 typedef float Floats __attribute__((vector_size(4 * kLanes)));
 typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
+typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
 typedef uint16_t HalfWords __attribute__((vector_size(2 * kLanes)));
+typedef int8_t Bytes __attribute__((vector_size(kLanes)));
 
 template <class Vector>
 inline Vector load(const void* from) {
@@ -48,7 +51,13 @@ inline void store(void* to, Vector vector) {
 }
 
 inline Floats widen(HalfWords values) {
-  return (Floats)(__builtin_convertvector(values, Words) << 16);
+#if defined(__AVX512F__)
+  // GCC 12 makes several instructions of the conversion below.
+  const Words words = (Words)_mm512_maskz_cvtepu16_epi32(0xffff, (__m256i)values);
+#else
+  const Words words = __builtin_convertvector(values, Words);
+#endif
+  return (Floats)(words << 16);
 }
 
 // Round to nearest, ties to even. Every NaN becomes the one that torch writes.
@@ -104,6 +113,70 @@ inline Factors part(Words pairs, int i) {
 }
 inline Floats add_products(Floats sum, Factors x, Factors w) { return sum + x * w; }
 #endif
+
+// A lane of Words holds a quad of bytes as well: unsigned ones of a weight, signed ones of x. Quads
+// are multiplied in kNumByteParts steps: all four where an instruction does that, else the even
+// and then the odd ones, widened to 16 bits. Instructions that multiply bytes and add them in 16
+// bits would saturate; so every level gets the same, exact sums.
+#if defined(__AVX512VNNI__)
+constexpr int kNumByteParts = 1;
+inline Words unsigned_byte_part(Words quads, int) { return quads; }
+inline uint32_t signed_byte_part(uint32_t quad, int) { return quad; }
+inline Ints add_byte_products(Ints sum, Words w, Words x) {
+  return (Ints)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, (__m512i)x);
+}
+#else
+constexpr int kNumByteParts = 2;
+inline Words unsigned_byte_part(Words quads, int i) { return (quads >> (8 * i)) & 0x00ff00ff; }
+inline uint32_t signed_byte_part(uint32_t quad, int i) {
+  const auto lower = static_cast<int8_t>(quad >> (8 * i));
+  const auto upper = static_cast<int8_t>(quad >> (8 * i + 16));
+  return static_cast<uint16_t>(lower) | static_cast<uint32_t>(upper) << 16;
+}
+inline Ints add_byte_products(Ints sum, Words w, Words x) {
+#if defined(__AVX2__)
+  return sum + (Ints)_mm256_madd_epi16((__m256i)w, (__m256i)x);
+#elif defined(__SSE2__)
+  return sum + (Ints)_mm_madd_epi16((__m128i)w, (__m128i)x);
+#else
+  const Ints lower = ((Ints)(w << 16) >> 16) * ((Ints)(x << 16) >> 16);
+  return sum + lower + ((Ints)w >> 16) * ((Ints)x >> 16);
+#endif
+}
+#endif
+
+inline Floats to_floats(Ints values) { return __builtin_convertvector(values, Floats); }
+
+// Round to nearest, ties to even. The trick of `exp` would do it, but with a product before it that
+// is rounded at some levels and not at others.
+inline Ints round_to_ints(Floats values) {
+#if defined(__AVX512F__)
+  return (Ints)_mm512_maskz_cvtps_epi32(0xffff, (__m512)values);  // all lanes
+#elif defined(__AVX2__)
+  return (Ints)_mm256_cvtps_epi32((__m256)values);
+#elif defined(__SSE2__)
+  return (Ints)_mm_cvtps_epi32((__m128)values);
+#else
+  Ints rounded;
+  for (int i = 0; i < kLanes; ++i) rounded[i] = static_cast<int>(__builtin_nearbyintf(values[i]));
+  return rounded;
+#endif
+}
+
+// Read as many f16 as there are lanes. The exponent of a half is biased by 15, that of a float by
+// 127: the product makes up for the difference, also of numbers without a leading one.
+inline Floats load_f16(const f16* from) {
+  const HalfWords halves = load<HalfWords>(from);
+#if defined(__AVX512F__)
+  return (Floats)_mm512_maskz_cvtph_ps(0xffff, (__m256i)halves);  // all lanes
+#else
+  const Words bits = __builtin_convertvector(halves, Words);
+  const Words sign = (bits & 0x8000) << 16;
+  const Floats magnitudes = (Floats)((bits & 0x7fff) << 13) * 0x1p112f;
+  const Words result = magnitudes >= 65536.0f ? Words{} + 0x7fc00000 : (Words)magnitudes;
+  return (Floats)(result | sign);
+#endif
+}
 
 // Return e^x with an error of about one unit in the last place; x is taken as within +-87.
 //
