@@ -67,6 +67,8 @@ PLAN_SETTINGS = (
     "data_dir",
     "device",
     "dtype",
+    "quantization",
+    "cpu_level",
     "page_size",
     "num_pages",
     "kv_memory_bytes",

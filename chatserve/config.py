@@ -104,6 +104,18 @@ class EngineConfig:
         kinds.choice("auto", "float32", "bfloat16", "float16", metavar="DTYPE"),
         default="auto",
     )
+    quantization: str = setting(
+        "--quantization",
+        "bits of weights: auto (as in the model's file), none (those of --dtype), int8 or int4",
+        kinds.choice("auto", "none", "int8", "int4", metavar="BITS"),
+        default="auto",
+    )
+    load_format: str = setting(
+        "--load-format",
+        "auto, or dummy: random weights in the shape of a config.json, to measure speed",
+        kinds.choice("auto", "dummy", metavar="FORMAT"),
+        default="auto",
+    )
     cpu_level: str = setting(
         "--cpu-level",
         "instructions that the CPU kernels use: auto, avx512, avx2, plain; or torch, without them",

@@ -1,14 +1,18 @@
 """From the scheduler's integers to the tensors of one forward pass.
 
 Owns the order of rows within a step: one-token runs first (they decode), then the longer ones.
-Knows no policy; every number in here follows from the `SchedulerOutput`.
+Knows no policy; every number in here follows from the `SchedulerOutput`. What there may be hundreds
+of for one request, its pages and the tokens of a prefill, goes through numpy as whole arrays.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
+from typing import Any, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from chatserve.engine.scheduler import ScheduledRequest
@@ -25,52 +29,73 @@ class ForwardBatch:
     input_ids: Tensor  # [num_tokens], int64
     positions: Tensor  # [num_tokens], int64
     attention: AttentionBatch
-    logits_rows: Tensor  # [num_sampling_runs], int64
+    logits_rows: Tensor  # [num_sampling_runs], int64, ascending
     sampling_runs: list[ScheduledRequest]
 
     @classmethod
-    def build(
-        cls, scheduled: Sequence[ScheduledRequest], page_size: int, device: str
-    ) -> "ForwardBatch":
+    def build(cls, scheduled: Sequence[ScheduledRequest], page_size: int, device: str) -> Self:
         """Lay out the step's runs. There must be at least one."""
         decodes = [run for run in scheduled if len(run.token_ids) == 1]
         prefills = [run for run in scheduled if len(run.token_ids) > 1]
         runs = decodes + prefills
-        ends = list(accumulate(len(run.token_ids) for run in runs))
+        ends = accumulate(len(run.token_ids) for run in runs)
         sampling = [(end - 1, run) for end, run in zip(ends, runs, strict=True) if run.samples]
 
-        def ints(values: list[int], dtype: torch.dtype = torch.int64) -> Tensor:
-            return torch.tensor(values, dtype=dtype, device=device)
+        def tensor(values: NDArray[Any]) -> Tensor:
+            return torch.from_numpy(values).to(device)
 
         prefill_lens = [len(run.token_ids) for run in prefills]
         attention = AttentionBatch(
-            slot_mapping=ints([slot for run in runs for slot in _slots(run, page_size)]),
+            slot_mapping=tensor(_slot_mapping(decodes, prefills, page_size)),
             num_decodes=len(decodes),
-            decode_page_table=_page_table(decodes, device),
-            decode_seq_lens=ints([run.end for run in decodes], torch.int32),
-            prefill_page_table=_page_table(prefills, device),
-            prefill_seq_lens=ints([run.end for run in prefills], torch.int32),
-            cu_seqlens_q=ints([0, *accumulate(prefill_lens)], torch.int32),
+            decode_page_table=tensor(_page_table(decodes)),
+            decode_seq_lens=tensor(_seq_lens(decodes)),
+            prefill_page_table=tensor(_page_table(prefills)),
+            prefill_seq_lens=tensor(_seq_lens(prefills)),
+            cu_seqlens_q=tensor(np.array([0, *accumulate(prefill_lens)], dtype=np.int32)),
             max_seqlen_q=max(prefill_lens, default=0),
         )
+        token_ids = list(chain.from_iterable(run.token_ids for run in runs))
         return cls(
-            input_ids=ints([token_id for run in runs for token_id in run.token_ids]),
-            positions=ints([position for run in runs for position in range(run.start, run.end)]),
+            input_ids=tensor(np.array(token_ids, dtype=np.int64)),
+            positions=tensor(_positions(decodes, prefills)),
             attention=attention,
-            logits_rows=ints([row for row, _run in sampling]),
+            logits_rows=tensor(np.array([row for row, _run in sampling], dtype=np.int64)),
             sampling_runs=[run for _row, run in sampling],
         )
 
 
-def _slots(run: ScheduledRequest, page_size: int) -> list[int]:
-    return [
-        run.page_ids[position // page_size] * page_size + position % page_size
-        for position in range(run.start, run.end)
+def _positions(
+    decodes: Sequence[ScheduledRequest], prefills: Sequence[ScheduledRequest]
+) -> NDArray[np.int64]:
+    """Return each token's index in its own sequence, [num_tokens]."""
+    starts = np.array([run.start for run in decodes], dtype=np.int64)
+    return np.concatenate([starts, *(np.arange(run.start, run.end) for run in prefills)])
+
+
+def _slot_mapping(
+    decodes: Sequence[ScheduledRequest], prefills: Sequence[ScheduledRequest], page_size: int
+) -> NDArray[np.int64]:
+    """Return where each token's KV is written, [num_tokens]."""
+    decode_slots = [
+        run.page_ids[run.start // page_size] * page_size + run.start % page_size for run in decodes
     ]
+    slots = [np.array(decode_slots, dtype=np.int64)]
+    for run in prefills:
+        positions = np.arange(run.start, run.end)
+        pages = np.array(run.page_ids, dtype=np.int64)[positions // page_size]
+        slots.append(pages * page_size + positions % page_size)
+    return np.concatenate(slots)
 
 
-def _page_table(runs: Sequence[ScheduledRequest], device: str) -> Tensor:
-    """Return [num_runs, max_pages] int32. Rows are padded with page 0, behind every seq_len."""
+def _page_table(runs: Sequence[ScheduledRequest]) -> NDArray[np.int32]:
+    """Return [num_runs, max_pages]. Rows are padded with page 0, behind every seq_len."""
     width = max((len(run.page_ids) for run in runs), default=0)
-    rows = [[*run.page_ids, *[0] * (width - len(run.page_ids))] for run in runs]
-    return torch.tensor(rows, dtype=torch.int32, device=device).reshape(len(runs), width)
+    table = np.zeros((len(runs), width), dtype=np.int32)
+    for row, run in zip(table, runs, strict=True):
+        row[: len(run.page_ids)] = run.page_ids
+    return table
+
+
+def _seq_lens(runs: Sequence[ScheduledRequest]) -> NDArray[np.int32]:
+    return np.array([run.end for run in runs], dtype=np.int32)

@@ -20,6 +20,7 @@ from chatserve.engine.engine_core import EngineCore
 from chatserve.engine.engine_thread import EngineThread
 from chatserve.engine.kv_pool import allocate_kv_pages
 from chatserve.engine.model_runner import ModelRunner
+from chatserve.engine.model_source import load_configured
 from chatserve.engine.prefix_files import PrefixFiles
 from chatserve.engine.saved_prefixes import SavedPrefixes
 from chatserve.engine.scheduler import Scheduler, SchedulerConfig
@@ -27,12 +28,14 @@ from chatserve.engine.worker import Worker, WorkerOptions
 from chatserve.engine.worker_id import forget_dead_neighbours, new_worker_id
 from chatserve.engine.worker_metrics import WorkerMetrics
 from chatserve.kernels import get_ops
-from chatserve.model.catalog import CATALOG, resolve_model
-from chatserve.model.weights import LoadedModel, load_model, resolve_dtype
-from chatserve.planning.machine import require_device, use_threads
+from chatserve.model.catalog import CATALOG
+from chatserve.model.weights import LoadedModel
+from chatserve.planning.dtype import resolve_dtype
+from chatserve.planning.machine import one_pool, require_device, use_threads
 from chatserve.planning.plan import Plan
 from chatserve.planning.report import log_details, log_summary
 from chatserve.planning.sources import plan_for_loaded
+from chatserve.planning.step_time import ModelCost
 from chatserve.store.connection import open_store
 from chatserve.store.fair_queue import TokenWeights
 from chatserve.text.tokenizer import Tokenizer
@@ -92,18 +95,15 @@ def build_engine(config: EngineConfig) -> BuiltEngine:
     """Load the model and put an engine around it."""
     require_device(config.device)
     use_threads(config.num_threads)
-    dtype = resolve_dtype(config.dtype, config.device)
     ops = get_ops(config.device, config.cpu_level)
-    model = load_model(
-        resolve_model(config.model, config.data_dir),
-        dtype=dtype,
-        device=config.device,
-        cache_dir=config.data_dir / "weights",
-        ops=ops,
-    )
+    dtype = resolve_dtype(config.dtype, config.device, ops)
+    model = load_configured(config, dtype, ops)
     dtype_name = str(dtype).removeprefix("torch.")
-    plan = plan_for_loaded(config, model.name, model.config, dtype_name)
-    _log(plan, config.device)
+    logger.info("serving %s in %s on %s", model.name, dtype_name, config.device)
+    cost = ModelCost.of(model.config, dtype_name, model.weight_bytes)
+    plan = plan_for_loaded(config, model.name, model.config, cost)
+    one_pool(ops, dtype)
+    _log(plan)
     scheduler = Scheduler(
         SchedulerConfig(
             max_num_seqs=plan.max_num_seqs.value,
@@ -161,8 +161,7 @@ def _open_saved(
     return SavedPrefixes(files, runner, layout)
 
 
-def _log(plan: Plan, device: str) -> None:
-    logger.info("serving %s in %s on %s", plan.inputs.model, plan.inputs.cost.dtype, device)
+def _log(plan: Plan) -> None:
     logger.info("%s", log_summary(plan))
     for line in log_details(plan):
         logger.debug("%s", line)

@@ -50,10 +50,12 @@ class ModelRunner:
         """
         self._copy_pages(output)
         batch = ForwardBatch.build(output.scheduled, self._page_size, self._device)
-        hidden = self._decoder(batch.input_ids, batch.positions, batch.attention, self._pages)
+        hidden = self._decoder(
+            batch.input_ids, batch.positions, batch.attention, self._pages, batch.logits_rows
+        )
         if not batch.sampling_runs:
             return {}
-        logits = self._decoder.compute_logits(hidden[batch.logits_rows])
+        logits = self._decoder.compute_logits(hidden)
         token_ids = sample(logits, [self._sampling_row(run) for run in batch.sampling_runs])
         pairs = zip(batch.sampling_runs, token_ids, strict=True)
         return {run.request.request_id: token_id for run, token_id in pairs}

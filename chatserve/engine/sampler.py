@@ -3,6 +3,10 @@
 Owns the choice of one token per row. Knows neither requests nor batches: what a row yields depends
 on that row alone, and its randomness is a counter-based function of (seed, position), so a request
 gives the same tokens alone, in a batch, after a preemption and on another worker.
+
+No row is sorted. A greedy row costs one search for its largest logit, whatever the rows beside it
+ask for. A drawn row costs a softmax over the vocabulary, and an order only among the tokens that
+truncation can keep: a few hundred of them, found by one comparison with a bound (`_least_prob`).
 """
 
 from collections.abc import Sequence
@@ -15,6 +19,9 @@ from chatserve.engine.api import SamplingParams
 
 GREEDY_BELOW = 1e-5
 """Temperatures below this are greedy: dividing by them would overflow."""
+
+_ROUNDING = 1e-6
+"""Far more than rounding adds up to over any vocabulary, far less than anybody asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,50 +45,83 @@ def sample(logits: Tensor, rows: Sequence[SamplingRow]) -> list[int | None]:
     for index, row in enumerate(rows):
         if row.banned_token_ids:
             logits[index, list(row.banned_token_ids)] = -torch.inf
-    largest, token_ids = logits.max(dim=-1)  # both [num_rows]; a NaN wins every comparison
-    is_finite = torch.isfinite(largest)
-    drawn = [
-        index
-        for index, row in enumerate(rows)
-        if row.params.temperature >= GREEDY_BELOW and is_finite[index]
+    likeliest = _argmax(logits)  # [num_rows]
+    largest = logits.gather(1, likeliest.unsqueeze(1)).squeeze(1)
+    chosen = zip(likeliest.tolist(), torch.isfinite(largest).tolist(), strict=True)
+    return [
+        _choose(logits[index], rows[index], token_id) if is_finite else None
+        for index, (token_id, is_finite) in enumerate(chosen)
     ]
-    if drawn:
-        token_ids[drawn] = _draw(logits[drawn], [rows[index] for index in drawn])
-    pairs = zip(token_ids.tolist(), is_finite.tolist(), strict=True)
-    return [token_id if finite else None for token_id, finite in pairs]
 
 
-def _draw(logits: Tensor, rows: Sequence[SamplingRow]) -> Tensor:
-    """Draw one token per row by inverting the distribution that is left after truncation.
+def _argmax(logits: Tensor) -> Tensor:
+    """Return the first largest logit of each row, [num_rows]; a NaN counts as the largest.
 
-    1. Top-k, top-p and min-p each keep a prefix of the tokens ordered by falling probability. The
-       most probable token is always kept.
-    2. The distribution is inverted in the order of token ids. Rounding that makes two neighbours
-       by probability change places then moves no other token, and the draw hardly ever changes.
+    On a CPU numpy compares whole vectors where torch compares one value at a time.
     """
+    if logits.is_cpu:
+        return torch.from_numpy(logits.numpy().argmax(axis=1))
+    return logits.argmax(dim=-1)
 
-    def column(values: Sequence[float]) -> Tensor:
-        return torch.tensor(values, dtype=torch.float64, device=logits.device).unsqueeze(1)
 
-    temperature = column([row.params.temperature for row in rows])  # [num_rows, 1], like the rest
-    top_p = column([row.params.top_p for row in rows])
-    top_k = column([row.params.top_k or logits.shape[1] for row in rows])
-    min_p = column([row.params.min_p for row in rows])
-    uniform = column([uniform_at(row.params.seed, row.position) for row in rows])
+def _choose(logits: Tensor, row: SamplingRow, likeliest: int) -> int:
+    if row.params.temperature < GREEDY_BELOW:
+        return likeliest
+    # A divisor of one dimension makes this one pass from float32 to float64.
+    divisor = torch.tensor([row.params.temperature], dtype=torch.float64, device=logits.device)
+    probs = torch.softmax(logits / divisor, dim=-1)  # [vocab_size]
+    uniform = uniform_at(row.params.seed, row.position)
+    if not _truncates(row.params):
+        return _invert(probs, uniform)
+    candidates = (probs >= _least_prob(probs, row.params)).nonzero().squeeze(1)
+    return int(candidates[_invert(_truncated(probs[candidates], row.params), uniform)])
 
-    probs = torch.softmax(logits.double() / temperature, dim=-1)  # [num_rows, vocab_size]
-    falling, order = probs.sort(dim=-1, descending=True, stable=True)
-    rank = torch.arange(logits.shape[1], device=logits.device)
-    before = falling.cumsum(dim=-1) - falling  # probability of everything more probable
-    keep = (rank < top_k) & (before < top_p) & (falling >= min_p * falling[:, :1])  # 1
-    keep[:, 0] = True
-    kept = torch.zeros_like(probs).scatter(1, order, torch.where(keep, falling, 0.0))
-    cumulative = kept.cumsum(dim=-1)  # 2
-    total = cumulative[:, -1:].contiguous()
-    chosen = torch.searchsorted(cumulative, uniform * total, right=True)  # [num_rows, 1]
+
+def _truncates(params: SamplingParams) -> bool:
+    return params.top_p < 1 or params.top_k > 0 or params.min_p > 0
+
+
+def _least_prob(probs: Tensor, params: SamplingParams) -> float:
+    """Return a bound such that truncation keeps no token below it.
+
+    Of n tokens, those below (1 - top_p) / n have less than 1 - top_p together, so that all others
+    reach top_p without them.
+    """
+    bounds = [max(0.0, 1 - params.top_p - _ROUNDING) / len(probs)]
+    if params.min_p > 0:
+        bounds.append(params.min_p * float(probs.max()))
+    if 0 < params.top_k < len(probs):
+        bounds.append(float(probs.topk(params.top_k).values[-1]))
+    return max(bounds)
+
+
+def _truncated(probs: Tensor, params: SamplingParams) -> Tensor:
+    """Return the probabilities with those that truncation drops set to 0.
+
+    Top-k, top-p and min-p each keep a prefix of the tokens ordered by falling probability, equal
+    ones by id. The most probable token is always kept. What is given must hold every token of
+    that prefix, in the order of ids.
+    """
+    falling, order = probs.sort(descending=True, stable=True)
+    before = falling.cumsum(dim=0) - falling  # probability of everything more probable
+    keep = (before < params.top_p) & (falling >= params.min_p * falling[0])
+    if params.top_k > 0:
+        keep[params.top_k :] = False
+    keep[0] = True
+    return torch.zeros_like(probs).scatter(0, order, torch.where(keep, falling, 0.0))
+
+
+def _invert(probs: Tensor, uniform: float) -> int:
+    """Draw an index by inverting the cumulative distribution in the order of token ids.
+
+    Rounding that makes two neighbours by probability change places then moves no other token, and
+    the draw hardly ever changes.
+    """
+    cumulative = probs.cumsum(dim=0)
+    total = cumulative[-1:]
+    drawn = torch.searchsorted(cumulative, uniform * total, right=True)
     # The product may round up to the total, which no token lies behind.
-    last = torch.searchsorted(cumulative, total)
-    return torch.minimum(chosen, last).squeeze(1)
+    return int(torch.minimum(drawn, torch.searchsorted(cumulative, total)))
 
 
 def uniform_at(seed: int, position: int) -> float:

@@ -1,19 +1,22 @@
-"""What a model source offers, whichever format it is stored in.
+"""What a model source offers, whichever format it is stored in, and what becomes of it.
 
-Owns the two records that the readers (`gguf`, `hf_adapter`) fill and `weights` consumes. Tensors
-are asked for one at a time by their Hugging Face names, so that a checkpoint never has to be in
-memory as a whole in its stored precision.
+Owns the records that the readers (`gguf`, `hf_adapter`) fill and that `conversion` makes of them.
+Tensors are asked for one at a time by their Hugging Face names, so that a checkpoint never has to
+be in memory as a whole in its stored precision.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from torch import Tensor
+import torch
 
+from chatserve.kernels.quantized import Weight
 from chatserve.model.config import ModelConfig
+from chatserve.model.precision import Form, StoredForm
+from chatserve.model.weight_layout import EMBEDDING
 
-ReadTensor = Callable[[str], Tensor]
+ReadTensor = Callable[[str], Weight]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,28 @@ class TextAssets:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """An opened model source. `read_tensor` raises ModelError for a name that is not there."""
+    """An opened model source.
+
+    `read_tensor` gives what `stored_form` announces. Both raise ModelError for a name that is not
+    there.
+    """
 
     config: ModelConfig
     text: TextAssets
     read_tensor: ReadTensor
+    stored_form: StoredForm
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedModel:
+    """A model in the form the decoder loads: fused weights, each in the form that is served."""
+
+    config: ModelConfig
+    text: TextAssets
+    forms: dict[str, Form]
+    weights: dict[str, Weight]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of dense weights, and of activations."""
+        return self.weights[EMBEDDING].dtype

@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 
 from chatserve.errors import ModelError
 from chatserve.model.config import ModelConfig, check_architecture
+from chatserve.model.precision import GROUP_SIZE, Form
 
 MAGIC = b"GGUF"
+
+_QUANTIZED_FORMS = {form.value: form for form in Form if form is not Form.DENSE}
 
 
 def is_gguf(path: Path) -> bool:
@@ -48,9 +51,7 @@ class GGUFHeader:
 
     def read(self, name: str) -> NDArray[np.float32]:
         """Return a tensor by its GGUF name, dequantised, in memory of its own."""
-        stored = self._tensors.get(name)
-        if stored is None:
-            raise ModelError(f"{self.path} has no tensor {name!r}")
+        stored = self._stored(name)
         try:
             values = dequantize(stored.data, stored.tensor_type)
         except NotImplementedError as error:
@@ -59,6 +60,24 @@ class GGUFHeader:
                 "which this build cannot read"
             ) from error
         return np.array(values)  # float32 tensors come as views of the read-only mapping
+
+    def form(self, name: str) -> Form:
+        """Return the form of a tensor; types that no kernel multiplies by count as dense."""
+        stored = self._stored(name)
+        form = _QUANTIZED_FORMS.get(stored.tensor_type.name, Form.DENSE)
+        return form if len(stored.shape) == 2 else Form.DENSE
+
+    def blocks(self, name: str) -> NDArray[np.uint8]:
+        """Return a quantised matrix as it is stored, [num_rows, num_groups, bytes of a block]."""
+        stored = self._stored(name)
+        num_groups = int(stored.shape[0]) // GROUP_SIZE
+        return stored.data.reshape(len(stored.data), num_groups, -1)
+
+    def _stored(self, name: str) -> ReaderTensor:
+        stored = self._tensors.get(name)
+        if stored is None:
+            raise ModelError(f"{self.path} has no tensor {name!r}")
+        return stored
 
     def _read_config(self) -> ModelConfig:
         prefix = str(self._required("general.architecture"))  # of the keys below as well

@@ -14,6 +14,7 @@ from torch import Tensor
 from chatserve.errors import ModelError
 from chatserve.model.checkpoint import Checkpoint, TextAssets
 from chatserve.model.hf_config import Json, read_config, read_json
+from chatserve.model.precision import stored_dense
 
 _INDEX = "model.safetensors.index.json"
 _SINGLE_FILE = "model.safetensors"
@@ -22,7 +23,7 @@ _SINGLE_FILE = "model.safetensors"
 def open_hf_folder(folder: Path) -> Checkpoint:
     """Open a Hugging Face model folder without reading its tensors yet."""
     config = read_config(folder)
-    return Checkpoint(config, _read_text_assets(folder), ShardedTensors(folder).read)
+    return Checkpoint(config, read_text_files(folder), ShardedTensors(folder).read, stored_dense)
 
 
 class ShardedTensors:
@@ -58,7 +59,12 @@ class ShardedTensors:
         return self._shards[shard_name]
 
 
-def _read_text_assets(folder: Path) -> TextAssets:
+def read_text_files(folder: Path) -> TextAssets:
+    """Read tokenizer, chat template and special tokens.
+
+    Raises:
+        ModelError: There is no tokenizer.json, or a file cannot be read.
+    """
     tokenizer = _read_tokenizer(folder / "tokenizer.json")
     settings = _read_optional_json(folder / "tokenizer_config.json")
     generation = _read_optional_json(folder / "generation_config.json")

@@ -1,44 +1,39 @@
 """Loads a model: finds its format, converts it once, and builds the decoder.
 
-Owns the order of fused weights (query, key, value; gate, up) and the choice of dtype. Knows no
-request and no KV pool.
+Owns what is known of a loaded model. Knows no request and no KV pool.
 
-Converting a quantised file takes seconds, so its result is kept (`weight_cache`) under a name that
-says what it was made from: source fingerprint, dtype and format version. A source that changes
-gets another name, and so a stale cache is never used.
+Converting a file takes seconds, so its result is kept (`weight_cache`) under a name that says what
+it was made from and how: source fingerprint, dtype, quantisation and format version. A source that
+changes gets another name, and so a stale cache is never used. Random weights are never kept.
 """
 
 import hashlib
-from collections.abc import Iterator
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from chatserve.errors import ConfigError, ModelError
+from chatserve.errors import ModelError
 from chatserve.kernels.ops import Ops
-from chatserve.model.checkpoint import Checkpoint, ReadTensor
+from chatserve.kernels.quantized import Weight
+from chatserve.model.checkpoint import Checkpoint, ConvertedModel
 from chatserve.model.config import ModelConfig
+from chatserve.model.conversion import convert
 from chatserve.model.decoder import Decoder
+from chatserve.model.dummy import make_dummy
 from chatserve.model.gguf import open_gguf
 from chatserve.model.gguf_header import is_gguf
 from chatserve.model.hf_adapter import open_hf_folder
 from chatserve.model.peek import model_name
-from chatserve.model.weight_cache import (
-    ConvertedModel,
-    cache_name,
-    read_converted,
-    write_converted,
-)
+from chatserve.model.precision import GROUP_SIZE, Quantization, WeightSummary, summarize
+from chatserve.model.weight_cache import cache_name, read_converted, write_converted
 
-_DTYPES = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-}
 _FINGERPRINTED_HEADER_BYTES = 1 << 20
 _FOLDER_PATTERNS = ("*.json", "*.jinja", "*.safetensors")
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +41,16 @@ class LoadedModel:
     """A model that is ready to run, and what its model card is made from.
 
     `name` is the file's or folder's name without extension. `fingerprint` changes whenever the
-    source does.
+    source does, or the form in which its weights are served. `precision` names that form: bf16,
+    int8, Q4_1 and so on. `weight_bytes` are what a decode step reads: all weights but an embedding
+    that is not the output head as well.
     """
 
     name: str
     fingerprint: str
     config: ModelConfig
+    precision: str
+    weight_bytes: int
     decoder: Decoder
     tokenizer_json: str
     chat_template: str | None
@@ -65,40 +64,59 @@ class LoadedModel:
 
 
 def load_model(
-    path: Path, *, dtype: torch.dtype, device: str, cache_dir: Path, ops: Ops
+    path: Path,
+    *,
+    dtype: torch.dtype,
+    device: str,
+    cache_dir: Path,
+    ops: Ops,
+    quantization: Quantization = Quantization.NONE,
 ) -> LoadedModel:
     """Load the model at `path`, a GGUF file or a Hugging Face folder.
 
     Raises:
         ModelError: The source cannot be read or needs something this build lacks.
     """
-    fingerprint = source_fingerprint(path)
-    converted = _convert_once(path, fingerprint, dtype, cache_dir)
-    text = converted.text
-    return LoadedModel(
-        name=model_name(path),
-        fingerprint=fingerprint,
-        config=converted.config,
-        decoder=_build_decoder(converted, device, ops),
-        tokenizer_json=text.tokenizer_json,
-        chat_template=text.chat_template,
-        bos_token=text.bos_token,
-        eos_token=text.eos_token,
-        eos_token_ids=text.eos_token_ids,
-        adds_bos=text.adds_bos,
-        default_temperature=text.default_temperature,
-        default_top_p=text.default_top_p,
-        default_top_k=text.default_top_k,
-    )
+    fingerprint = f"{source_fingerprint(path)}-{quantization}"
+    converted = load_weights(path, dtype=dtype, cache_dir=cache_dir, quantization=quantization)
+    return _loaded(path, fingerprint, converted, quantization, device, ops)
 
 
-def resolve_dtype(name: str, device: str) -> torch.dtype:
-    """Return the dtype for `name`; `auto` is bfloat16 where the device computes in it natively."""
-    if name == "auto":
-        return torch.bfloat16 if _has_native_bfloat16(device) else torch.float32
-    if name not in _DTYPES:
-        raise ConfigError(f"--dtype: expected auto, {', '.join(_DTYPES)}, received {name!r}")
-    return _DTYPES[name]
+def load_dummy(
+    folder: Path,
+    *,
+    dtype: torch.dtype,
+    device: str,
+    ops: Ops,
+    quantization: Quantization,
+    spare_tokenizer: Path,
+) -> LoadedModel:
+    """Make a model of random weights in the shape of the folder's config.json.
+
+    Raises:
+        ModelError: The configuration or the tokenizer does not work.
+    """
+    logger.warning("random weights in the shape of %s: answers are noise", folder)
+    fingerprint = f"{source_fingerprint(folder)}-dummy-{quantization}"
+    dummy = make_dummy(folder, quantization, dtype, spare_tokenizer)
+    return _loaded(folder, fingerprint, dummy, quantization, device, ops)
+
+
+def load_weights(
+    path: Path, *, dtype: torch.dtype, cache_dir: Path, quantization: Quantization
+) -> ConvertedModel:
+    """Convert the model at `path`, or take it from the cache.
+
+    Raises:
+        ModelError: The source cannot be read or needs something this build lacks.
+    """
+    name = cache_name(model_name(path), quantization, dtype, source_fingerprint(path))
+    cache_path = cache_dir / name
+    converted = read_converted(cache_path)
+    if converted is None:
+        converted = convert(_open_checkpoint(path), quantization, dtype)
+        write_converted(cache_path, converted)
+    return converted
 
 
 def source_fingerprint(path: Path) -> str:
@@ -117,13 +135,6 @@ def source_fingerprint(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _has_native_bfloat16(device: str) -> bool:
-    if torch.device(device).type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    # torch has no public question for this; every CPU with AMX has the instructions asked for
-    return torch.cpu._is_avx512_bf16_supported()
-
-
 def _open_checkpoint(path: Path) -> Checkpoint:
     if path.is_dir():
         return open_hf_folder(path)
@@ -132,57 +143,52 @@ def _open_checkpoint(path: Path) -> Checkpoint:
     raise ModelError(f"{path} is neither a folder nor a GGUF file")
 
 
-def _convert_once(
-    path: Path, fingerprint: str, dtype: torch.dtype, cache_dir: Path
-) -> ConvertedModel:
-    cache_path = cache_dir / cache_name(model_name(path), dtype, fingerprint)
-    converted = read_converted(cache_path)
-    if converted is None:
-        checkpoint = _open_checkpoint(path)
-        tensors = dict(_fused_tensors(checkpoint.config, checkpoint.read_tensor, dtype))
-        converted = ConvertedModel(checkpoint.config, checkpoint.text, tensors)
-        write_converted(cache_path, converted)
-    return converted
+def _loaded(
+    path: Path,
+    fingerprint: str,
+    converted: ConvertedModel,
+    quantization: Quantization,
+    device: str,
+    ops: Ops,
+) -> LoadedModel:
+    text, dtype_name = converted.text, str(converted.dtype).removeprefix("torch.")
+    summary = summarize(converted.config, converted.forms, quantization, dtype_name)
+    _log(summary)
+    return LoadedModel(
+        name=model_name(path),
+        fingerprint=fingerprint,
+        config=converted.config,
+        precision=summary.precision,
+        weight_bytes=summary.weight_bytes,
+        decoder=_build_decoder(converted, device, ops),
+        tokenizer_json=text.tokenizer_json,
+        chat_template=text.chat_template,
+        bos_token=text.bos_token,
+        eos_token=text.eos_token,
+        eos_token_ids=text.eos_token_ids,
+        adds_bos=text.adds_bos,
+        default_temperature=text.default_temperature,
+        default_top_p=text.default_top_p,
+        default_top_k=text.default_top_k,
+    )
 
 
-def _fused_tensors(
-    config: ModelConfig, read: ReadTensor, dtype: torch.dtype
-) -> Iterator[tuple[str, Tensor]]:
-    """Yield every weight under its name in the decoder, in its final dtype."""
-    for name, sources in _decoder_sources(config):
-        fused = torch.cat([read(source) for source in sources])
-        yield name, fused.to(dtype)
-
-
-def _decoder_sources(config: ModelConfig) -> Iterator[tuple[str, list[str]]]:
-    """Yield each decoder weight with the source tensors whose rows it stacks, in order."""
-    yield "embed_tokens.weight", ["model.embed_tokens.weight"]
-    yield "norm.weight", ["model.norm.weight"]
-    if not config.tie_word_embeddings:
-        yield "lm_head.weight", ["lm_head.weight"]
-    for i in range(config.num_layers):
-        ours, theirs = f"layers.{i}", f"model.layers.{i}"
-        qkv = [f"{theirs}.self_attn.{name}_proj" for name in ("q", "k", "v")]
-        yield f"{ours}.attention_norm.weight", [f"{theirs}.input_layernorm.weight"]
-        yield f"{ours}.attention.qkv_proj.weight", [f"{name}.weight" for name in qkv]
-        yield f"{ours}.attention.o_proj.weight", [f"{theirs}.self_attn.o_proj.weight"]
-        if config.qkv_bias:
-            yield f"{ours}.attention.qkv_proj.bias", [f"{name}.bias" for name in qkv]
-        if config.o_bias:
-            yield f"{ours}.attention.o_proj.bias", [f"{theirs}.self_attn.o_proj.bias"]
-        gate_up = [f"{theirs}.mlp.{name}_proj.weight" for name in ("gate", "up")]
-        yield f"{ours}.mlp_norm.weight", [f"{theirs}.post_attention_layernorm.weight"]
-        yield f"{ours}.mlp.gate_up_proj.weight", gate_up
-        yield f"{ours}.mlp.down_proj.weight", [f"{theirs}.mlp.down_proj.weight"]
+def _log(summary: WeightSummary) -> None:
+    logger.info(
+        "weights in %s: %.0f MB are read for a token", summary.precision, summary.weight_bytes / 1e6
+    )
+    if summary.num_left_dense:
+        logger.info(
+            "%d matrices stay dense: their rows do not divide into groups of %d",
+            summary.num_left_dense,
+            GROUP_SIZE,
+        )
 
 
 def _build_decoder(converted: ConvertedModel, device: str, ops: Ops) -> Decoder:
-    with torch.device("meta"):  # shapes only: the weights below take their places
-        decoder = Decoder(converted.config, ops)
-    try:
-        decoder.load_state_dict(converted.tensors, assign=True)
-    except RuntimeError as error:
-        raise ModelError(f"the weights do not fit the configuration: {error}") from error
-    decoder.requires_grad_(requires_grad=False).eval().to(device)
-    decoder.pack_weights()
-    return decoder
+    # Taken out one by one: a weight is let go of once it is packed.
+    weights: dict[str, Weight] = {}
+    while converted.weights:
+        name, weight = converted.weights.popitem()
+        weights[name] = weight.to(device) if isinstance(weight, Tensor) else weight
+    return Decoder(converted.config, weights, ops)

@@ -9,15 +9,21 @@ has loaded its weights by then, and so the memory of a GPU is what they left.
 """
 
 import os
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chatserve.config import EngineConfig
 from chatserve.model.catalog import resolve_model
 from chatserve.model.config import ModelConfig
-from chatserve.model.peek import model_name, peek_config
+from chatserve.model.peek import PeekedModel, model_name, peek_model
+from chatserve.model.precision import Quantization, WeightSummary, resolve_quantization
 from chatserve.planning.inputs import Given, PlanInputs, Workload
 from chatserve.planning.plan import Plan, make_plan
 from chatserve.planning.step_time import MachineSpeed, ModelCost
+
+if TYPE_CHECKING:
+    from chatserve.kernels import Ops
 
 CPU_MEMORY_SHARE = 0.25
 """Share of the machine's memory that the pool may take when nothing else is said.
@@ -38,20 +44,33 @@ def plan_without_loading(config: EngineConfig) -> Plan:
         ConfigError, ModelError: The model or the settings do not work.
     """
     path = resolve_model(config.model, config.data_dir)
-    model, dtype = peek_config(path), _dtype_name(config)
-    cost = ModelCost.of(model, dtype)
-    speed = _given_speed(config) or _measured_speed(config, model, dtype)
+    backend, peeked = _Backend(config), peek_model(path)
+    dtype = backend.dtype_name()
+    weights = _weights(config, peeked, dtype, backend)
+    cost = ModelCost.of(peeked.config, dtype, weights.weight_bytes)
+    speed = _given_speed(config) or backend.measured_speed(peeked.config, cost)
     share = _pool_share_bytes(config, unloaded_bytes=cost.weight_bytes)
     return make_plan(_inputs(config, model_name(path), cost, share, speed))
 
 
-def plan_for_loaded(config: EngineConfig, name: str, model: ModelConfig, dtype: str) -> Plan:
+def plan_for_loaded(config: EngineConfig, name: str, model: ModelConfig, cost: ModelCost) -> Plan:
     """Plan for a model whose weights are in memory; measure only if something depends on it."""
     speed = _given_speed(config)
     if speed is None and None in (config.max_num_seqs, config.max_num_batched_tokens):
-        speed = _measured_speed(config, model, dtype)
+        speed = _Backend(config).measured_speed(model, cost)
     share = _pool_share_bytes(config, unloaded_bytes=0)
-    return make_plan(_inputs(config, name, ModelCost.of(model, dtype), share, speed))
+    return make_plan(_inputs(config, name, cost, share, speed))
+
+
+def _weights(
+    config: EngineConfig, peeked: PeekedModel, dtype: str, backend: "_Backend"
+) -> WeightSummary:
+    """Describe the weights as the engine would hold them."""
+    dense = peeked.summarize(Quantization.NONE, dtype)
+    as_filed = peeked.summarize(Quantization.FILE, dtype)
+    if config.quantization == "none" or (config.quantization == "auto" and as_filed == dense):
+        return dense
+    return peeked.summarize(backend.quantization(dtype), dtype)
 
 
 def _inputs(
@@ -79,16 +98,6 @@ def _inputs(
     )
 
 
-def _dtype_name(config: EngineConfig) -> str:
-    if config.dtype != "auto":
-        return config.dtype
-    from chatserve.model.weights import resolve_dtype
-    from chatserve.planning.machine import require_device
-
-    require_device(config.device)
-    return str(resolve_dtype(config.dtype, config.device)).removeprefix("torch.")
-
-
 def _given_speed(config: EngineConfig) -> MachineSpeed | None:
     if config.bandwidth_gb_per_s is None or config.throughput_gflops is None:
         return None
@@ -99,22 +108,55 @@ def _given_speed(config: EngineConfig) -> MachineSpeed | None:
     )
 
 
-def _measured_speed(config: EngineConfig, model: ModelConfig, dtype: str) -> MachineSpeed:
-    """Return what was measured, with a figure that was given in its place."""
-    from chatserve.model.weights import resolve_dtype
-    from chatserve.planning.machine import require_device, use_threads
-    from chatserve.planning.machine_speed import measure_speed
+class _Backend:
+    """Answers what depends on the ops that would serve; they are made for the first such question.
 
-    require_device(config.device)
-    use_threads(config.num_threads)
-    torch_dtype = resolve_dtype(dtype, config.device)
-    measured = measure_speed(model, torch_dtype, config.device, config.page_size)
-    bandwidth = config.bandwidth_gb_per_s
-    return MachineSpeed(
-        bandwidth_gb_per_s=bandwidth or measured.bandwidth_gb_per_s,
-        kv_bandwidth_gb_per_s=bandwidth or measured.kv_bandwidth_gb_per_s,
-        throughput_gflops=config.throughput_gflops or measured.throughput_gflops,
-    )
+    They are not those of an engine, which would keep the weights that speeds are measured with.
+
+    Owns: the ops. Used from: whoever plans.
+    """
+
+    def __init__(self, config: EngineConfig):
+        self._config = config
+
+    @cached_property
+    def _ops(self) -> "Ops":
+        from chatserve.kernels import get_ops
+        from chatserve.planning.machine import require_device, use_threads
+
+        require_device(self._config.device)
+        use_threads(self._config.num_threads)
+        return get_ops(self._config.device, self._config.cpu_level)
+
+    def dtype_name(self) -> str:
+        if self._config.dtype != "auto":
+            return self._config.dtype
+        from chatserve.planning.dtype import resolve_dtype
+
+        dtype = resolve_dtype(self._config.dtype, self._config.device, self._ops)
+        return str(dtype).removeprefix("torch.")
+
+    def quantization(self, dtype: str) -> Quantization:
+        """Return what `--quantization` stands for; raise ConfigError where it cannot be done."""
+        import torch
+
+        from chatserve.engine.model_source import obstacle_to_quantized
+
+        obstacle = obstacle_to_quantized(self._config.device, getattr(torch, dtype), self._ops)
+        return resolve_quantization(self._config.quantization, obstacle=obstacle)
+
+    def measured_speed(self, model: ModelConfig, cost: ModelCost) -> MachineSpeed:
+        """Return what was measured, with a figure that was given in its place."""
+        from chatserve.planning.machine_speed import measure_speed
+
+        config = self._config
+        measured = measure_speed(model, cost, self._ops, config.device, config.page_size)
+        bandwidth = config.bandwidth_gb_per_s
+        return MachineSpeed(
+            bandwidth_gb_per_s=bandwidth or measured.bandwidth_gb_per_s,
+            kv_bandwidth_gb_per_s=bandwidth or measured.kv_bandwidth_gb_per_s,
+            throughput_gflops=config.throughput_gflops or measured.throughput_gflops,
+        )
 
 
 def _pool_share_bytes(config: EngineConfig, *, unloaded_bytes: int) -> int:

@@ -40,7 +40,8 @@ class ModelCost:
     """What a model in one dtype occupies and asks for.
 
     `step_read_bytes` are the weights that a decode step reads: all but an embedding that is not the
-    output head as well. Operations count a multiplication and an addition as two. Those of
+    output head as well. They take `bits_per_weight` on average; activations and KV are of the dtype
+    whatever the weights are. Operations count a multiplication and an addition as two. Those of
     attention are for each pair of a query token and a token it looks at.
     """
 
@@ -48,22 +49,28 @@ class ModelCost:
     context: int
     weight_bytes: int
     step_read_bytes: int
+    bits_per_weight: float
     kv_bytes_per_token: int
     decode_flops_per_token: int
     prefill_flops_per_token: int
     attention_flops_per_pair: int
 
     @classmethod
-    def of(cls, config: ModelConfig, dtype: str) -> Self:
+    def of(cls, config: ModelConfig, dtype: str, step_read_bytes: int | None = None) -> Self:
+        """Return the cost of a model; where no bytes are given, all weights are of the dtype."""
         size = BYTES_PER_VALUE[dtype]
         matrices = config.num_layers * _layer_matrix_values(config)
         head = config.vocab_size * config.hidden_size
         read = matrices + head + _vector_values(config)
+        if step_read_bytes is None:
+            step_read_bytes = size * read
+        is_looked_up_only = not config.tie_word_embeddings or step_read_bytes < size * read
         return cls(
             dtype=dtype,
             context=config.max_position_embeddings,
-            weight_bytes=size * (read if config.tie_word_embeddings else read + head),
-            step_read_bytes=size * read,
+            weight_bytes=step_read_bytes + is_looked_up_only * size * head,
+            step_read_bytes=step_read_bytes,
+            bits_per_weight=8 * step_read_bytes / read,
             kv_bytes_per_token=config.kv_bytes_per_token(size),
             decode_flops_per_token=2 * (matrices + head),
             prefill_flops_per_token=2 * matrices,

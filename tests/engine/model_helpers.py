@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,13 @@ from transformers import (
 
 from chatserve.kernels.ops import AttentionBatch, KVPages
 from chatserve.kernels.torch_ops import TorchOps
-from chatserve.model.weights import LoadedModel, load_model
+from chatserve.model.precision import Quantization
+from chatserve.model.weights import LoadedModel, load_model, load_weights
 
 HfConfig = LlamaConfig | MistralConfig | Qwen2Config
 
 PAGE_SIZE = 4
+_F32 = gguf.GGMLQuantizationType.F32
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}<|im_end|>{% endfor %}"
 _CORPUS = ("the cat sat on the mat", "many pages hold the tokens of many requests", "naïve café 42")
@@ -106,16 +108,41 @@ def load(path: Path, cache_dir: Path, dtype: torch.dtype = torch.float32) -> Loa
     return load_model(path, dtype=dtype, device="cpu", cache_dir=cache_dir, ops=TorchOps())
 
 
+def load_tensors(
+    path: Path,
+    cache_dir: Path,
+    dtype: torch.dtype = torch.float32,
+    quantization: Quantization = Quantization.NONE,
+) -> dict[str, Tensor]:
+    """Return what a decoder would be built from; quantised weights as their parts."""
+    model = load_weights(path, dtype=dtype, cache_dir=cache_dir, quantization=quantization)
+    tensors: dict[str, Tensor] = {}
+    for name, weight in model.weights.items():
+        if isinstance(weight, Tensor):
+            tensors[name] = weight
+            continue
+        tensors |= {f"{name}.codes": weight.codes, f"{name}.scales": weight.scales}
+        if weight.mins is not None:
+            tensors[f"{name}.mins"] = weight.mins
+    return tensors
+
+
+def assert_same_tensors(received: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert received.keys() == expected.keys()
+    assert [name for name in expected if not torch.equal(received[name], expected[name])] == []
+
+
 def write_gguf(
     model: Any,
     path: Path,
     *,
     customise: Callable[[gguf.GGUFWriter], None] = lambda writer: None,
-    quantise: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32,
+    quantise: gguf.GGMLQuantizationType | Mapping[str, gguf.GGMLQuantizationType] = _F32,
 ) -> Path:
     """Write a model as converters for llama.cpp do: q and k rows of llama models permuted.
 
-    `customise` may add or replace metadata. Matrices are stored as `quantise` says.
+    `customise` may add or replace metadata. Matrices are stored as `quantise` says, which may be
+    by a part of their GGUF name.
     """
     config = model.config
     writer = gguf.GGUFWriter(path, _gguf_architecture(config))
@@ -150,7 +177,7 @@ class DecoderRig:
         self._max_pages = -(-config.max_position_embeddings // PAGE_SIZE)
         num_pages = num_sequences * self._max_pages
         shape = (config.num_layers, num_pages, PAGE_SIZE, config.num_kv_heads, config.head_dim)
-        dtype = model.decoder.embed_tokens.weight.dtype
+        dtype = model.decoder.dtype
         self._kv = KVPages(*(torch.full(shape, math.nan, dtype=dtype) for _ in range(2)))
         shuffled = torch.randperm(num_pages, generator=torch.Generator().manual_seed(0))
         self._pages = shuffled.view(num_sequences, self._max_pages)
@@ -179,7 +206,8 @@ class DecoderRig:
             max_seqlen_q=max(lengths[len(decodes) :], default=0),
         )
         input_ids = torch.tensor([token for row in rows for token in new_token_ids[row]])
-        hidden = self._decoder(input_ids, positions, batch, self._kv)
+        every_row = torch.arange(len(input_ids))
+        hidden = self._decoder(input_ids, positions, batch, self._kv, every_row)
         logits = torch.split(self._decoder.compute_logits(hidden), lengths)
         return dict(zip(rows, logits, strict=True))
 
@@ -229,7 +257,11 @@ def _add_tokenizer(writer: gguf.GGUFWriter, vocab_size: int) -> None:
     writer.add_chat_template(CHAT_TEMPLATE)
 
 
-def _add_tensors(writer: gguf.GGUFWriter, model: Any, quantise: gguf.GGMLQuantizationType) -> None:
+def _add_tensors(
+    writer: gguf.GGUFWriter,
+    model: Any,
+    quantise: gguf.GGMLQuantizationType | Mapping[str, gguf.GGMLQuantizationType],
+) -> None:
     config: Any = model.config
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
     state = model.state_dict()
@@ -241,16 +273,24 @@ def _add_tensors(writer: gguf.GGUFWriter, model: Any, quantise: gguf.GGMLQuantiz
             values = _permuted(hf_name, values, config)
         name = names.get_name(hf_name, try_suffixes=(".weight", ".bias"))
         assert name is not None, hf_name
-        if values.ndim == 2 and quantise != gguf.GGMLQuantizationType.F32:
-            packed = gguf.quantize(values, quantise)
-            writer.add_tensor(name, packed, raw_dtype=quantise)
-        else:
+        kind = _kind_of(name, quantise) if values.ndim == 2 else _F32
+        if kind == _F32:
             writer.add_tensor(name, values)
+        else:
+            writer.add_tensor(name, gguf.quantize(values, kind), raw_dtype=kind)
     if config.rope_parameters["rope_type"] == "llama3":
         scaled = model.model.rotary_emb.inv_freq
         pairs = torch.arange(0, _head_dim(config), 2) / _head_dim(config)
         plain = config.rope_parameters["rope_theta"] ** -pairs
         writer.add_tensor("rope_freqs.weight", (plain / scaled).float().numpy())
+
+
+def _kind_of(
+    name: str, quantise: gguf.GGMLQuantizationType | Mapping[str, gguf.GGMLQuantizationType]
+) -> gguf.GGMLQuantizationType:
+    if not isinstance(quantise, Mapping):
+        return quantise
+    return next((kind for part, kind in quantise.items() if part in name), _F32)
 
 
 def _permuted(hf_name: str, values: Any, config: Any) -> Any:

@@ -6,7 +6,15 @@ import gguf
 import numpy as np
 import pytest
 import torch
-from engine.model_helpers import hf_configs, load, make_hf_model, write_gguf, write_hf_folder
+from engine.model_helpers import (
+    assert_same_tensors,
+    hf_configs,
+    load,
+    load_tensors,
+    make_hf_model,
+    write_gguf,
+    write_hf_folder,
+)
 
 from chatserve.errors import ModelError
 from chatserve.model.gguf import open_gguf
@@ -18,14 +26,11 @@ CONFIGS = hf_configs()
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_gguf_file_loads_the_very_weights_of_the_folder(name: str, tmp_path: Path) -> None:
     model = make_hf_model(CONFIGS[name])
-    from_folder = load(write_hf_folder(model, tmp_path / "folder"), tmp_path / "cache")
+    expected = load_tensors(write_hf_folder(model, tmp_path / "folder"), tmp_path / "cache")
 
-    from_file = load(write_gguf(model, tmp_path / "file.gguf"), tmp_path / "cache")
+    received = load_tensors(write_gguf(model, tmp_path / "file.gguf"), tmp_path / "cache")
 
-    expected = from_folder.decoder.state_dict()
-    received = from_file.decoder.state_dict()
-    assert received.keys() == expected.keys()
-    assert all(torch.equal(received[key], expected[key]) for key in expected)
+    assert_same_tensors(received, expected)
 
 
 @pytest.mark.parametrize("name", ["plain", "tied", "attention-bias", "qwen2"])
@@ -43,8 +48,10 @@ def test_a_gguf_file_gives_the_configuration_of_the_folder(name: str, tmp_path: 
     }
 
 
-@pytest.mark.parametrize("kind", ["Q4_0", "Q4_1", "Q8_0", "F16", "BF16"])
-def test_quantised_matrices_are_dequantised(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["F16", "BF16", "Q5_0", "Q5_1"])
+def test_matrices_that_no_kernel_takes_as_they_are_become_float32(
+    kind: str, tmp_path: Path
+) -> None:
     quantise = gguf.GGMLQuantizationType[kind]
     model = make_hf_model(CONFIGS["qwen2"])
     file = write_gguf(model, tmp_path / "file.gguf", quantise=quantise)
@@ -53,9 +60,9 @@ def test_quantised_matrices_are_dequantised(kind: str, tmp_path: Path) -> None:
 
     original = model.state_dict()["model.layers.1.mlp.up_proj.weight"].numpy()
     expected = gguf.dequantize(gguf.quantize(original, quantise), quantise)
+    assert isinstance(read, torch.Tensor)
     assert read.dtype == torch.float32
     assert torch.equal(read, torch.from_numpy(expected))
-    assert (read - torch.from_numpy(original)).abs().max() < 0.2
 
 
 def test_a_gguf_file_is_known_by_its_magic_bytes_whatever_its_name(tmp_path: Path) -> None:

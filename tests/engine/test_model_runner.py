@@ -18,9 +18,14 @@ class FavouriteDecoder:
     """Always likes the end of sequence best, then `BEST`."""
 
     def __call__(
-        self, ids: torch.Tensor, positions: torch.Tensor, batch: AttentionBatch, kv: KVPages
+        self,
+        ids: torch.Tensor,
+        positions: torch.Tensor,
+        batch: AttentionBatch,
+        kv: KVPages,
+        rows: torch.Tensor,
     ) -> torch.Tensor:
-        return ids.float().unsqueeze(1)
+        return ids[rows].float().unsqueeze(1)
 
     def compute_logits(self, hidden: torch.Tensor) -> torch.Tensor:
         logits = torch.zeros(len(hidden), 10)

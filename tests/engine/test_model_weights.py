@@ -4,12 +4,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from engine.model_helpers import hf_configs, load, make_hf_model, write_gguf
-from torch import Tensor
+from engine.model_helpers import (
+    assert_same_tensors,
+    hf_configs,
+    load,
+    load_tensors,
+    make_hf_model,
+    write_gguf,
+)
 
-from chatserve.errors import ConfigError, ModelError
+from chatserve.errors import ModelError
 from chatserve.model import weight_cache
-from chatserve.model.weights import resolve_dtype
 
 
 @pytest.fixture
@@ -22,17 +27,6 @@ def cache_dir(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def weights_of(source: Path, cache_dir: Path) -> dict[str, Tensor]:
-    return {
-        key: value.clone() for key, value in load(source, cache_dir).decoder.state_dict().items()
-    }
-
-
-def assert_same(received: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    assert received.keys() == expected.keys()
-    assert all(torch.equal(received[key], expected[key]) for key in expected)
-
-
 def test_a_second_load_takes_everything_from_the_cache(source: Path, cache_dir: Path) -> None:
     first = load(source, cache_dir)
     (cached,) = cache_dir.iterdir()
@@ -41,18 +35,17 @@ def test_a_second_load_takes_everything_from_the_cache(source: Path, cache_dir: 
     second = load(source, cache_dir)
 
     assert cached.stat().st_ino == inode
-    assert_same(second.decoder.state_dict(), first.decoder.state_dict())
     for field in set(first.__slots__) - {"decoder"}:
         assert getattr(second, field) == getattr(first, field)
 
 
 def test_each_dtype_has_its_own_cache_file(source: Path, cache_dir: Path) -> None:
-    load(source, cache_dir, torch.float32)
+    load_tensors(source, cache_dir, torch.float32)
 
-    in_half = load(source, cache_dir, torch.bfloat16)
+    in_half = load_tensors(source, cache_dir, torch.bfloat16)
 
     assert len(list(cache_dir.iterdir())) == 2
-    assert in_half.decoder.embed_tokens.weight.dtype == torch.bfloat16
+    assert {tensor.dtype for tensor in in_half.values()} == {torch.bfloat16}
 
 
 def test_a_changed_source_is_converted_anew(source: Path, cache_dir: Path) -> None:
@@ -69,15 +62,15 @@ def test_a_changed_source_is_converted_anew(source: Path, cache_dir: Path) -> No
 def test_a_damaged_cache_file_is_reported_and_rebuilt(
     source: Path, cache_dir: Path, kept_bytes: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    expected = weights_of(source, cache_dir)
+    expected = load_tensors(source, cache_dir)
     (cached,) = cache_dir.iterdir()
     whole = cached.read_bytes()
     cached.unlink()  # a new file: the old one is still mapped
     cached.write_bytes(whole[:kept_bytes])
 
-    received = weights_of(source, cache_dir)
+    received = load_tensors(source, cache_dir)
 
-    assert_same(received, expected)
+    assert_same_tensors(received, expected)
     assert cached.read_bytes() == whole
     assert "damaged weight cache" in caplog.text
 
@@ -85,13 +78,13 @@ def test_a_damaged_cache_file_is_reported_and_rebuilt(
 def test_a_cache_folder_that_cannot_be_written_costs_only_time(
     source: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    expected = weights_of(source, tmp_path / "cache")
+    expected = load_tensors(source, tmp_path / "cache")
     occupied = tmp_path / "occupied"
     occupied.write_text("a file where the folder should be")
 
-    received = weights_of(source, occupied / "cache")
+    received = load_tensors(source, occupied / "cache")
 
-    assert_same(received, expected)
+    assert_same_tensors(received, expected)
     assert "cannot cache the converted weights" in caplog.text
 
 
@@ -115,25 +108,35 @@ def test_a_source_that_is_not_there_is_named(tmp_path: Path, cache_dir: Path) ->
         load(tmp_path / "missing", cache_dir)
 
 
-def test_loaded_weights_need_no_gradient_and_tables_stay_exact(
-    source: Path, cache_dir: Path
+@pytest.mark.parametrize(
+    ("outdated", "stays"),
+    [
+        ("tiny-float32-v1-0123456789abcdef.safetensors", False),
+        ("tiny-float32-none-v1-0123456789abcdef.safetensors", False),
+        ("tiny-float32-none-v99-0123456789abcdef.safetensors", False),
+        ("tiny-float32-int8-v2-0123456789abcdef.safetensors", True),
+        ("tiny-bfloat16-none-v2-0123456789abcdef.safetensors", True),
+        ("tiny-2-float32-none-v2-0123456789abcdef.safetensors", True),
+        ("tiny-float32-none-v2-0123456789abcdef.safetensors.7.partial", True),
+        ("tiny.safetensors", True),
+    ],
+)
+def test_a_new_file_takes_the_place_of_outdated_ones_of_its_kind_only(
+    source: Path, cache_dir: Path, outdated: str, stays: bool
 ) -> None:
-    decoder = load(source, cache_dir, torch.bfloat16).decoder
+    cache_dir.mkdir()
+    (cache_dir / outdated).write_bytes(b"")
 
-    assert not any(parameter.requires_grad for parameter in decoder.parameters())
-    assert decoder.cos.dtype == torch.float32
-    assert decoder.cos.device.type == "cpu"
+    load_tensors(source, cache_dir)
 
-
-@pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
-def test_a_named_dtype_is_taken_as_it_is(name: str) -> None:
-    assert resolve_dtype(name, "cpu") == getattr(torch, name)
+    assert (cache_dir / outdated).exists() == stays
+    assert len(list(cache_dir.glob("tiny-float32-none-v2-*.safetensors"))) == 1
 
 
-def test_the_automatic_dtype_is_one_the_cpu_computes_in() -> None:
-    assert resolve_dtype("auto", "cpu") in (torch.bfloat16, torch.float32)
+def test_a_changed_source_leaves_no_file_of_its_old_contents(source: Path, cache_dir: Path) -> None:
+    load_tensors(source, cache_dir)
 
+    write_gguf(make_hf_model(hf_configs()["plain"]), source)
+    load_tensors(source, cache_dir)
 
-def test_an_unknown_dtype_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="auto, float32, bfloat16, float16, received 'int3'"):
-        resolve_dtype("int3", "cpu")
+    assert len(list(cache_dir.iterdir())) == 1

@@ -45,8 +45,8 @@ def measurements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The dtypes that were measured; every measurement gives `MEASURED`."""
     seen: list[str] = []
 
-    def measure(_model: Any, dtype: torch.dtype, _device: str, _page_size: int) -> MachineSpeed:
-        seen.append(str(dtype))
+    def measure(_model: Any, cost: ModelCost, *_where: Any) -> MachineSpeed:
+        seen.append(cost.dtype)
         return MEASURED
 
     monkeypatch.setattr(machine_speed, "measure_speed", measure)
@@ -55,7 +55,7 @@ def measurements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_weights_are_counted_as_the_decoder_holds_them(
+def test_weights_are_counted_as_the_loaded_model_counts_them(
     name: str, dtype: torch.dtype, tmp_path: Path
 ) -> None:
     folder = write_hf_folder(make_hf_model(CONFIGS[name]), tmp_path / "folder")
@@ -63,7 +63,7 @@ def test_weights_are_counted_as_the_decoder_holds_them(
 
     cost = ModelCost.of(peek_config(folder), str(dtype).removeprefix("torch."))
 
-    assert cost.weight_bytes == sum(weight.nbytes for weight in loaded.decoder.parameters())
+    assert cost.step_read_bytes == loaded.weight_bytes
 
 
 @pytest.mark.parametrize("write", [write_hf_folder, write_gguf], ids=["folder", "gguf"])
@@ -108,7 +108,7 @@ def test_speed_is_measured_in_the_dtype_to_be_used(
     plan = plan_without_loading(unknown)
 
     assert plan.inputs.speed == MEASURED
-    assert measurements == ["torch.bfloat16"]
+    assert measurements == ["bfloat16"]
 
 
 def test_a_given_speed_takes_the_place_of_the_measured_one(
@@ -131,8 +131,10 @@ def test_an_engine_measures_only_what_a_limit_depends_on(
     fixed = replace(unknown, max_num_seqs=2, max_num_batched_tokens=64)
     half_fixed = replace(unknown, max_num_seqs=2)
 
-    assert plan_for_loaded(fixed, "tiny", model, "float32").inputs.speed is None
-    assert plan_for_loaded(half_fixed, "tiny", model, "float32").inputs.speed == MEASURED
+    cost = ModelCost.of(model, "float32")
+
+    assert plan_for_loaded(fixed, "tiny", model, cost).inputs.speed is None
+    assert plan_for_loaded(half_fixed, "tiny", model, cost).inputs.speed == MEASURED
     assert len(measurements) == 1
 
 
@@ -159,7 +161,8 @@ def test_the_start_logs_limits_and_warnings_and_details_for_debugging(
     with caplog.at_level(logging.DEBUG, "chatserve.engine.launch"):
         build_engine(replace(config, max_num_seqs=200, max_num_batched_tokens=200))
 
-    lines = [(record.levelname, record.getMessage()) for record in caplog.records]
+    records = [each for each in caplog.records if each.name == "chatserve.engine.launch"]
+    lines = [(record.levelname, record.getMessage()) for record in records]
     assert lines[0] == ("INFO", "serving tiny in float32 on cpu")
     assert lines[1][0] == "INFO"
     assert lines[1][1].startswith("limits: 200 requests, 200 tokens a step, ")

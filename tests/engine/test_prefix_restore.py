@@ -60,10 +60,9 @@ class ListeningDecoder:
         self.logits: list[Tensor] = []
 
     def __call__(
-        self, ids: Tensor, positions: Tensor, batch: AttentionBatch, kv: KVPages
+        self, ids: Tensor, positions: Tensor, batch: AttentionBatch, kv: KVPages, rows: Tensor
     ) -> Tensor:
-        hidden: Tensor = self._decoder(ids, positions, batch, kv)
-        return hidden
+        return self._decoder(ids, positions, batch, kv, rows)
 
     def compute_logits(self, hidden: Tensor) -> Tensor:
         self.logits.append(self._decoder.compute_logits(hidden).clone())
@@ -76,7 +75,7 @@ class Pool:
     def __init__(self, model: LoadedModel):
         config = model.config
         shape = (config.num_layers, NUM_POOL_PAGES, PAGE_SIZE, config.num_kv_heads, config.head_dim)
-        dtype = model.decoder.embed_tokens.weight.dtype
+        dtype = model.decoder.dtype
         self.kv = KVPages(*(torch.full(shape, torch.nan, dtype=dtype) for _ in range(2)))
         self.decoder = ListeningDecoder(model.decoder)
         self.runner = ModelRunner(
