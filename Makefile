@@ -10,7 +10,8 @@ KERNELS := kernels/cpu/build.py $(wildcard kernels/cpu/src/*)
 WEB_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench bench-memory bench-differential lock clean
+.PHONY: help install run test check fmt bench bench-peers bench-sharing bench-memory
+.PHONY: bench-differential lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,7 +39,15 @@ fmt: install $(VENV)/.dev ## Format the code and refresh the README's table of s
 	$(BIN)/ruff format .
 	$(BIN)/python scripts/settings_table.py README.md
 
-bench: install $(VENV)/.dev ## Measure what prefix sharing is worth
+bench: install $(VENV)/.dev ## Compare with llama.cpp and vLLM on this machine; ARGS="--quick"
+	$(BIN)/chatserve models fetch
+	$(BIN)/python -m benchmarks.versus $(ARGS)
+
+bench-peers: install $(VENV)/.dev ## Install llama.cpp and vLLM for `make bench`: 20 minutes, 6 GB
+	$(BIN)/chatserve models fetch
+	$(BIN)/python -m benchmarks.peers setup
+
+bench-sharing: install $(VENV)/.dev ## Measure what prefix sharing is worth
 	$(BIN)/python -m benchmarks.prefix_sharing
 
 bench-memory: install $(VENV)/.dev ## Measure what paging and sharing save, and draw the page map

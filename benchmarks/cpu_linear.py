@@ -3,7 +3,8 @@
     python -m benchmarks.cpu_linear [--cpu-level avx2] [--rows 1 16] [--repetitions 30]
 
 The layers are those of SmolLM2-135M: 30 blocks of four and the output head, with random weights in
-bfloat16. A repetition is one pass over the blocks, as in a step, or over the head. Torch and the
+bfloat16, and the same in 8 and in 4 bits, whose times are also given as parts of that of bfloat16.
+A repetition is one pass over the blocks, as in a step, or over the head. Torch and the
 kernels take turns within one run and medians are printed, since a machine's speed drifts; so does
 a sum over as much memory as the weights of the blocks take, which says what the memory can give.
 """
@@ -24,6 +25,7 @@ from torch import Tensor  # noqa: E402
 from chatserve.kernels import get_ops  # noqa: E402
 from chatserve.kernels.cpu.memory import WeightMemory  # noqa: E402
 from chatserve.kernels.ops import Ops, PackedLinear  # noqa: E402
+from chatserve.kernels.quantized import Weight, quantize  # noqa: E402
 from chatserve.kernels.torch_ops import TorchOps  # noqa: E402
 
 NUM_BLOCKS = 30
@@ -37,7 +39,7 @@ def random_weights(shapes: Sequence[tuple[int, int]]) -> list[Tensor]:
     return [torch.randn(shape, generator=generator).bfloat16() for shape in shapes]
 
 
-def pack(ops: Ops, weights: list[Tensor], out_dtype: torch.dtype) -> list[PackedLinear]:
+def pack(ops: Ops, weights: Sequence[Weight], out_dtype: torch.dtype) -> list[PackedLinear]:
     return [ops.pack_linear(weight, None, out_dtype) for weight in weights]
 
 
@@ -65,18 +67,25 @@ def print_table(title: str, weights: list[Tensor], args: argparse.Namespace) -> 
     out_dtype = torch.float32 if len(weights) == 1 else torch.bfloat16
     num_weights = sum(weight.numel() for weight in weights)
     num_bytes = num_weights * BYTES_PER_WEIGHT
-    reference = pack(TorchOps(), weights, out_dtype)
-    layers = pack(get_ops("cpu", args.cpu_level), weights, out_dtype)
+    ops = get_ops("cpu", args.cpu_level)
+    packed = {
+        "torch": pack(TorchOps(), weights, out_dtype),
+        "kernels": pack(ops, weights, out_dtype),
+        "int8": pack(ops, [quantize(weight, 8) for weight in weights], out_dtype),
+        "int4": pack(ops, [quantize(weight, 4) for weight in weights], out_dtype),
+    }
     memory = WeightMemory().empty(num_bytes).view(torch.float32).fill_(1.0)
     print(f"\n{title}\n")
-    print("| rows | torch, ms | kernels, ms | ratio | GB/s | memory, GB/s | GFLOP/s |")
-    print("|---:|---:|---:|---:|---:|---:|---:|")
+    print(
+        "| rows | torch, ms | kernels, ms | ratio | GB/s | memory, GB/s | GFLOP/s "
+        "| int8, ms | of bf16 | int4, ms | of bf16 |"
+    )
+    print("|---:" * 11 + "|")
     for num_rows in args.rows:
         inputs = [torch.randn(num_rows, weight.shape[1]).bfloat16() for weight in weights]
         contenders: dict[str, Callable[[], object]] = {
-            "torch": partial(run_layers, reference, inputs),
-            "kernels": partial(run_layers, layers, inputs),
             "memory": memory.sum,
+            **{name: partial(run_layers, layers, inputs) for name, layers in packed.items()},
         }
         seconds = time_in_turns(contenders, args.repetitions)
         kernels = seconds["kernels"]
@@ -84,7 +93,9 @@ def print_table(title: str, weights: list[Tensor], args: argparse.Namespace) -> 
             f"| {num_rows} | {1e3 * seconds['torch']:.1f} | {1e3 * kernels:.1f} "
             f"| {seconds['torch'] / kernels:.2f} | {num_bytes / kernels / 1e9:.0f} "
             f"| {num_bytes / seconds['memory'] / 1e9:.0f} "
-            f"| {2 * num_weights * num_rows / kernels / 1e9:.0f} |"
+            f"| {2 * num_weights * num_rows / kernels / 1e9:.0f} "
+            f"| {1e3 * seconds['int8']:.1f} | {seconds['int8'] / kernels:.2f} "
+            f"| {1e3 * seconds['int4']:.1f} | {seconds['int4'] / kernels:.2f} |"
         )
 
 

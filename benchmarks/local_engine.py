@@ -23,7 +23,9 @@ from chatserve.kernels import get_ops
 from chatserve.kernels.ops import AttentionBatch, KVPages, Ops
 from chatserve.model.catalog import resolve_model
 from chatserve.model.decoder import Decoder
-from chatserve.model.weights import LoadedModel, load_model, resolve_dtype
+from chatserve.model.weights import LoadedModel, load_model
+from chatserve.planning.dtype import resolve_dtype
+from chatserve.planning.machine import one_pool
 from chatserve.text.tokenizer import Tokenizer
 
 DEVICE = "cpu"
@@ -61,7 +63,7 @@ class LocalModel:
 
     @property
     def dtype(self) -> torch.dtype:
-        return self.model.decoder.embed_tokens.weight.dtype
+        return self.model.decoder.dtype
 
     @property
     def dtype_name(self) -> str:
@@ -72,7 +74,11 @@ class LocalModel:
 
     def engine(self, shape: EngineShape, on_logits: OnLogits | None = None) -> SteppedEngine:
         """Return an engine with a pool and a cache of its own, both empty."""
-        scheduler = Scheduler(
+        return SteppedEngine(self.scheduler(shape), self._runner(shape, on_logits), self.tokenizer)
+
+    def scheduler(self, shape: EngineShape) -> Scheduler:
+        """Return a scheduler with a cache of its own, for who brings a runner."""
+        return Scheduler(
             SchedulerConfig(
                 max_num_seqs=shape.max_num_seqs,
                 max_num_batched_tokens=shape.max_num_batched_tokens,
@@ -81,11 +87,13 @@ class LocalModel:
             ),
             PrefixCache(shape.num_pages, shape.page_size, enabled=shape.prefix_cache),
         )
-        return SteppedEngine(scheduler, self._runner(shape, on_logits), self.tokenizer)
+
+    def pages(self, shape: EngineShape) -> KVPages:
+        config = self.model.config
+        return allocate_kv_pages(config, shape.num_pages, shape.page_size, self.dtype, DEVICE)
 
     def _runner(self, shape: EngineShape, on_logits: OnLogits | None) -> Runner:
-        config, eos = self.model.config, frozenset(self.model.eos_token_ids)
-        pages = allocate_kv_pages(config, shape.num_pages, shape.page_size, self.dtype, DEVICE)
+        eos, pages = frozenset(self.model.eos_token_ids), self.pages(shape)
         if on_logits is None:
             return ModelRunner(self.model.decoder, pages, self.ops, eos_token_ids=eos)
         # Who looks at logits wants them right: a slot that was never written must not pass.
@@ -103,9 +111,11 @@ def load_local_model(dtype: str) -> LocalModel:
         ConfigError: The model has not been fetched.
     """
     data_dir, ops = default_data_dir(), get_ops(DEVICE)
+    torch_dtype = resolve_dtype(dtype, DEVICE, ops)
+    one_pool(ops, torch_dtype)
     model = load_model(
         resolve_model(DEFAULT_MODEL, data_dir),
-        dtype=resolve_dtype(dtype, DEVICE),
+        dtype=torch_dtype,
         device=DEVICE,
         cache_dir=data_dir / "weights",
         ops=ops,
@@ -121,11 +131,15 @@ class _LogitsTap:
         self._decoder = decoder
 
     def __call__(
-        self, input_ids: Tensor, positions: Tensor, attention: AttentionBatch, kv: KVPages
+        self,
+        input_ids: Tensor,
+        positions: Tensor,
+        attention: AttentionBatch,
+        kv: KVPages,
+        rows: Tensor,
     ) -> Tensor:
         self.logits = None
-        hidden: Tensor = self._decoder(input_ids, positions, attention, kv)
-        return hidden
+        return self._decoder(input_ids, positions, attention, kv, rows)
 
     def compute_logits(self, hidden: Tensor) -> Tensor:
         self.logits = self._decoder.compute_logits(hidden)

@@ -19,14 +19,15 @@ from chatserve.config import default_data_dir
 START_DEADLINE_S = 120.0
 
 
+class ServiceFailed(SystemExit):
+    """The service did not become ready: ends the benchmark with this message unless caught."""
+
+
 @contextmanager
 def running_service(port: int, flags: Sequence[str] = ()) -> Iterator[str]:
     """Start `chatserve serve` on `port`, yield its address once it is ready, stop it."""
     with tempfile.TemporaryDirectory(prefix="chatserve-bench-") as folder:
-        for name in ("models", "weights"):
-            shared = default_data_dir() / name
-            shared.mkdir(parents=True, exist_ok=True)
-            (Path(folder) / name).symlink_to(shared)
+        share_models(Path(folder))
         command = [sys.executable, "-m", "chatserve", "serve", "--port", str(port)]
         command += ["--data-dir", folder, "--log-level", "warning", *flags]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -39,15 +40,23 @@ def running_service(port: int, flags: Sequence[str] = ()) -> Iterator[str]:
             process.wait()
 
 
+def share_models(folder: Path) -> None:
+    """Let a data folder have the user's models and converted weights."""
+    for name in ("models", "weights"):
+        shared = default_data_dir() / name
+        shared.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(shared)
+
+
 def _wait_until_ready(address: str, process: "subprocess.Popen[bytes]") -> None:
     deadline = time.monotonic() + START_DEADLINE_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            sys.exit(f"the service ended with code {process.returncode} before it was ready")
+            raise ServiceFailed(f"the service ended with code {process.returncode}, not ready yet")
         try:
             if httpx.get(f"{address}/ready").status_code == 200:
                 return
         except httpx.TransportError:
             pass
         time.sleep(0.2)
-    sys.exit(f"the service was not ready within {START_DEADLINE_S:g} s")
+    raise ServiceFailed(f"the service was not ready within {START_DEADLINE_S:g} s")

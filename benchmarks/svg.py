@@ -13,7 +13,7 @@ text { font-family: ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans
 .note { font-size: 12.5px; } .name { font-size: 16px; font-weight: 700; }
 .number { font-size: 11px; text-anchor: middle; } .holders { font-size: 12px; font-weight: 700; }
 .holders, .mid { text-anchor: middle; }
-.frame, .bracket, .copy { fill: none; } .copy { stroke-width: 2; }
+.frame, .bracket, .copy { fill: none; } .part { stroke: #ffffff; } .copy { stroke-width: 2; }
 .card { fill: #ffffff; stroke: #d0d7de; } text { fill: #1f2328; } .note { fill: #59636e; }
 .empty { fill: #f3f4f6; } .frame { stroke: #8c959f; } .bracket { stroke: #8250df; }
 .shared { fill: #dcc8ff; } .own0 { fill: #b3d7ff; }
