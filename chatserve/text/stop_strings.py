@@ -33,6 +33,8 @@ class StopStrings:
 
     def push(self, text: str) -> StopResult:
         """Take text in and return what is certain not to belong to a stop string."""
+        if not self._searches:
+            return StopResult(text, stopped=False)
         for position, character in enumerate(text):
             complete = [s.length for s in self._searches if s.advance(character) == s.length]
             if complete:

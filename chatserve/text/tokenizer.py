@@ -9,10 +9,10 @@ tokens (`aliases`): merges, whitespace rules and the space before a first word t
 the model's own encoding of the whole prompt.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import orjson
 import tokenizers
 
 from chatserve.engine.api import ModelCard
@@ -55,7 +55,7 @@ class Tokenizer:
             ModelError: it is damaged, or of a kind that isn't supported.
         """
         try:
-            return cls(json.loads(tokenizer_json))
+            return cls(orjson.loads(tokenizer_json))
         except (ValueError, LookupError, TypeError) as error:
             raise ModelError(f"the tokenizer cannot be read: {error!r}") from error
 
@@ -142,7 +142,7 @@ def _without_control(
     ]
     bare = {"added_tokens": added, "post_processor": None, "truncation": None, "padding": None}
     try:
-        backend = tokenizers.Tokenizer.from_str(json.dumps({**definition, **bare}))
+        backend = tokenizers.Tokenizer.from_str(orjson.dumps({**definition, **bare}).decode())
     except Exception as error:  # the library raises nothing narrower
         raise ModelError(f"the tokenizer cannot be read: {error}") from error
     backend.encode_special_tokens = True
