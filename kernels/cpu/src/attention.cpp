@@ -109,12 +109,13 @@ void AttentionPlan::run_decode(const Call& call, const DecodeTask& task, int64_t
     if (next < pieces_.size()) {
       locate(call.kv, place_of(pieces_[next], next_head), scratch.chunks[1]);
     }
-    scratch.tile.pack(scratch.chunks[0], scratch.chunks[1], heads_.head_dim);
+    Fetcher fetcher(scratch.chunks[1], heads_.head_dim);
+    scratch.tile.pack(scratch.chunks[0], heads_.head_dim, fetcher);
     const Piece& piece = pieces_[i];
     const int64_t first = (piece.first - task.first) * heads_per_kv_;
     const int64_t end = (piece.end - task.first) * heads_per_kv_;
     std::fill_n(scratch.num_visible.begin() + first, end - first, piece.num_tokens);
-    scratch.tile.attend(scratch.rows(first, end, heads_.head_dim), call.scale);
+    scratch.tile.attend(scratch.rows(first, end, heads_.head_dim), call.scale, fetcher);
     std::swap(scratch.chunks[0], scratch.chunks[1]);
   }
 }
@@ -207,8 +208,9 @@ void AttentionPlan::run_prefill_span(const Call& call, const PrefillTask& task, 
     const int64_t num_tokens = std::min(kChunkTokens, end - begin);
     locate(call.kv, {pages, chunk, num_tokens, kv_head}, scratch.chunks[0]);
     scratch.chunks[1].num_tokens = 0;
-    scratch.tile.pack(scratch.chunks[0], scratch.chunks[1], head_dim);
-    scratch.tile.attend(scratch.rows(first, num_rows, head_dim), call.scale);
+    Fetcher fetcher(scratch.chunks[1], head_dim);
+    scratch.tile.pack(scratch.chunks[0], head_dim, fetcher);
+    scratch.tile.attend(scratch.rows(first, num_rows, head_dim), call.scale, fetcher);
   }
   float* const totals = scratch.totals.data();
   for (int64_t row = first_of_span; row < num_rows; ++row) {

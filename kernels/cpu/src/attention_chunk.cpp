@@ -87,32 +87,27 @@ Vector load_piece(const bf16* from, int64_t num_bytes) {
 }
 
 // Pack kLanes tokens into kLanes columns of the keys.
-void pack_keys(const bf16* const* tokens, int64_t head_dim, uint32_t* to) {
+void pack_keys(const bf16* const* tokens, int64_t head_dim, uint32_t* to, Fetcher& next) {
   for_pieces(head_dim / 2, kLanes, [&](int64_t pair, int64_t count) {
     Words rows[kLanes];
-    for (int i = 0; i < kLanes; ++i) rows[i] = load_piece<Words>(tokens[i] + 2 * pair, 4 * count);
+    for (int i = 0; i < kLanes; ++i) {
+      rows[i] = load_piece<Words>(tokens[i] + 2 * pair, 4 * count);
+      if (i % 2 == 0) next.step();
+    }
     transpose(rows);
     for (int i = 0; i < count; ++i) store(to + (pair + i) * kChunkTokens, rows[i]);
   });
 }
 
 // Pack two tokens into one row of the values.
-void pack_values(const bf16* const* tokens, int64_t head_dim, uint32_t* to) {
+void pack_values(const bf16* const* tokens, int64_t head_dim, uint32_t* to, Fetcher& next) {
   for_pieces(head_dim, 2 * kLanes, [&](int64_t d, int64_t count) {
+    next.step();
     const auto first = load_piece<Numbers>(tokens[0] + d, 2 * count);
     const auto second = load_piece<Numbers>(tokens[1] + d, 2 * count);
     store(to + d, zip_lower(first, second, NumberLanes{}));
     store(to + d + kLanes, zip_upper(first, second, NumberLanes{}));
   });
-}
-
-// Fetch tokens [first, end) into the second cache. A whole chunk at once would be more requests
-// than a processor keeps open.
-void prefetch(const bf16* const* tokens, int64_t first, int64_t end, int64_t head_dim) {
-  constexpr int64_t kLine = 64 / sizeof(bf16);
-  for (int64_t token = first; token < end; ++token) {
-    for (int64_t d = 0; d < head_dim; d += kLine) __builtin_prefetch(tokens[token] + d, 0, 2);
-  }
 }
 
 template <int Distance, int... I>
@@ -210,7 +205,7 @@ void write_state(const float* state, int64_t head_dim, bf16* out) {
   }
 }
 
-void ChunkTile::pack(const ChunkRows& chunk, const ChunkRows& next, int64_t head_dim) {
+void ChunkTile::pack(const ChunkRows& chunk, int64_t head_dim, Fetcher& next) {
   num_tokens_ = chunk.num_tokens;
   head_dim_ = head_dim;
   const int64_t width = round_up(head_dim, kTileColumns);
@@ -219,28 +214,26 @@ void ChunkTile::pack(const ChunkRows& chunk, const ChunkRows& next, int64_t head
   const bf16* tokens[kChunkTokens];
   std::fill(std::copy_n(chunk.keys, num_tokens_, tokens), tokens + kChunkTokens, kZeros);
   for (int64_t token = 0; token < round_up(num_tokens_, kTileColumns); token += kLanes) {
-    prefetch(next.keys, token, std::min(token + kLanes, next.num_tokens), head_dim);
-    pack_keys(tokens + token, head_dim, keys + token);
+    pack_keys(tokens + token, head_dim, keys + token, next);
   }
   std::copy_n(chunk.values, num_tokens_, tokens);
   for (int64_t token = 0; token < num_tokens_; token += 2) {
-    prefetch(next.values, token, std::min(token + 2, next.num_tokens), head_dim);
-    pack_values(tokens + token, head_dim, values + token / 2 * width);
+    pack_values(tokens + token, head_dim, values + token / 2 * width, next);
   }
 }
 
-void ChunkTile::attend(const QueryRows& rows, float scale) {
+void ChunkTile::attend(const QueryRows& rows, float scale, Fetcher& next) {
   const int64_t num_blocks = (rows.count + kTileRows - 1) / kTileRows;
   for (int64_t block = 0; block < num_blocks; ++block) {
     const int64_t first = rows.count * block / num_blocks;
     const int64_t end = rows.count * (block + 1) / num_blocks;
     attend_block({rows.q + first * head_dim_, rows.states + first, rows.num_visible + first,
                   end - first},
-                 scale);
+                 scale, next);
   }
 }
 
-void ChunkTile::attend_block(const QueryRows& rows, float scale) {
+void ChunkTile::attend_block(const QueryRows& rows, float scale, Fetcher& next) {
   const int64_t width = round_up(head_dim_, kTileColumns);
   const int64_t num_columns = round_up(num_tokens_, kTileColumns);
   alignas(64) float scores[kTileRows][kChunkTokens];
@@ -252,7 +245,7 @@ void ChunkTile::attend_block(const QueryRows& rows, float scale) {
   }
   const uint32_t* keys = keys_.data();
   add_product({rows.q, head_dim_, rows.count}, {keys, kChunkTokens, head_dim_ / 2, num_columns},
-              sums);
+              sums, next);
   for (int64_t row = 0; row < rows.count; ++row) {
     weigh({scores[row], num_columns, rows.num_visible[row]}, scale, head_dim_, rows.states[row],
           weights[row]);
@@ -260,7 +253,7 @@ void ChunkTile::attend_block(const QueryRows& rows, float scale) {
   }
   const uint32_t* values = values_.data();
   add_product({weights[0], kChunkTokens, rows.count}, {values, width, (num_tokens_ + 1) / 2, width},
-              sums);
+              sums, next);
 }
 
 }  // namespace chatserve

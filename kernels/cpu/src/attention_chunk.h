@@ -70,19 +70,48 @@ struct ChunkRows {
   int64_t num_tokens;                // what is read; the rest need not be there
 };
 
+// Fetches a chunk from memory while another is worked on: a line now and then, since a processor
+// keeps few requests open, and one more than those makes it wait.
+class Fetcher {
+ public:
+  Fetcher(const ChunkRows& chunk, int64_t head_dim) : chunk_(chunk), head_dim_(head_dim) {}
+
+  // Fetch the next line into the second cache, if one is left.
+  void step() {
+    if (row_ == 2 * chunk_.num_tokens) return;
+    const bf16* const row = row_ < chunk_.num_tokens ? chunk_.keys[row_]
+                                                     : chunk_.values[row_ - chunk_.num_tokens];
+    __builtin_prefetch(row + offset_, 0, 2);
+    offset_ += kLine;
+    if (offset_ < head_dim_) return;
+    offset_ = 0;
+    ++row_;
+  }
+
+  void operator()(const uint32_t*) { step(); }
+
+ private:
+  static constexpr int64_t kLine = 64 / sizeof(bf16);
+
+  const ChunkRows& chunk_;
+  const int64_t head_dim_;
+  int64_t row_ = 0;  // keys first
+  int64_t offset_ = 0;
+};
+
 // One chunk of one KV head, in the order in which the micro kernel reads it.
 //
 // Owns its memory, which is kept from chunk to chunk. Used from the thread that made it.
 class ChunkTile {
  public:
-  // Take in a chunk, and have the next one fetched from memory meanwhile.
-  void pack(const ChunkRows& chunk, const ChunkRows& next, int64_t head_dim);
+  // Take in a chunk.
+  void pack(const ChunkRows& chunk, int64_t head_dim, Fetcher& next);
 
   // Let rows see the chunk, none of them more of it than there is.
-  void attend(const QueryRows& rows, float scale);
+  void attend(const QueryRows& rows, float scale, Fetcher& next);
 
  private:
-  void attend_block(const QueryRows& rows, float scale);
+  void attend_block(const QueryRows& rows, float scale, Fetcher& next);
 
   int64_t num_tokens_ = 0;
   int64_t head_dim_ = 0;

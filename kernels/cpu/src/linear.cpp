@@ -31,6 +31,10 @@ namespace chatserve {
 namespace {
 
 constexpr int64_t kBlockPairs = 512;
+
+// A thread reads its panels as one stream, and the processor fetches ahead of it by itself while
+// little is computed in between. Higher tiles move on too slowly for that and ask for themselves.
+constexpr int kMinPrefetchRows = 5;
 constexpr int64_t kPrefetchPairs = 48;
 
 int64_t num_pairs(int64_t k) { return ceil_div(k, 2); }
@@ -42,15 +46,31 @@ struct Rows {
   int64_t count;
 };
 
+// Fetch a pair further on in the panel into the second cache. Any address will do.
+struct FetchAhead {
+  void operator()(const uint32_t* pair) const {
+    pair += kPrefetchPairs * kPanelColumns;
+    for (int i = 0; i < kPanelColumns; i += 16) __builtin_prefetch(pair + i, 0, 2);
+  }
+};
+
+struct FetchNothing {
+  void operator()(const uint32_t*) const {}
+};
+
 // Add the products of `length` pairs of a panel to the sums of all rows, in tiles of equal height.
 void add_block(const uint32_t* w, const Rows& rows, int64_t length, Sums& sums) {
-  const RightPairs right{w, kPanelColumns, length, kPanelColumns, kPrefetchPairs};
+  const RightPairs right{w, kPanelColumns, length, kPanelColumns};
+  FetchAhead fetch_ahead;
+  FetchNothing fetch_nothing;
   const int64_t height = ceil_div(rows.count, ceil_div(rows.count, kTileRows));
   for (int64_t row = 0; row < rows.count; row += height) {
     const int64_t count = std::min(height, rows.count - row);
     float* tile[kTileRows];
     for (int64_t i = 0; i < count; ++i) tile[i] = sums[row + i];
-    add_product({rows.x + row * rows.stride, rows.stride, count}, right, tile);
+    const LeftRows left{rows.x + row * rows.stride, rows.stride, count};
+    count < kMinPrefetchRows ? add_product(left, right, tile, fetch_nothing)
+                             : add_product(left, right, tile, fetch_ahead);
   }
 }
 

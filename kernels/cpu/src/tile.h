@@ -22,10 +22,6 @@ namespace chatserve {
 constexpr int kTileColumns = 2 * kLanes;
 constexpr int kTileRows = kNumRegisters == 32 ? 12 : 6;
 
-// While little is computed between two loads, the processor fetches a stream ahead by itself.
-// Higher tiles move on too slowly for that and ask for themselves.
-constexpr int kMinPrefetchRows = 5;
-
 // Rows of the left factor, [count, 2 * num_pairs], at most kTileRows.
 struct LeftRows {
   const bf16* x;
@@ -39,26 +35,21 @@ struct RightPairs {
   int64_t stride;  // words from one pair to the next
   int64_t num_pairs;
   int64_t num_columns;
-  int64_t prefetch_pairs = 0;  // how far ahead it is fetched from memory; 0: it is in a cache
 };
 
-// Fetch one pair of a panel into the second cache. Any address will do.
-inline void prefetch_pair(const uint32_t* pair) {
-  for (int i = 0; i < kTileColumns; i += 16) __builtin_prefetch(pair + i, 0, 2);
-}
-
-// Add the products of one panel of columns to `sums`, which has a pointer for each row.
-template <int NumRows>
-void add_panel(const LeftRows& rows, const RightPairs& w, int64_t column, float* const* sums) {
+// Add the products of one panel of columns to `sums`, which has a pointer for each row. Between two
+// pairs `ahead` is called with the place that is read next, to fetch what will be wanted later.
+template <int NumRows, class Ahead>
+void add_panel(const LeftRows& rows, const RightPairs& w, int64_t column, float* const* sums,
+               Ahead& ahead) {
   Floats tile[NumRows][2];
   for (int r = 0; r < NumRows; ++r) {
     tile[r][0] = load<Floats>(sums[r] + column);
     tile[r][1] = load<Floats>(sums[r] + column + kLanes);
   }
-  const bool prefetches = NumRows >= kMinPrefetchRows && w.prefetch_pairs > 0;
   for (int64_t p = 0; p < w.num_pairs; ++p) {
     const uint32_t* const pair = w.words + p * w.stride + column;
-    if (prefetches) prefetch_pair(pair + w.prefetch_pairs * w.stride);
+    ahead(pair);
     for (int i = 0; i < kNumParts; ++i) {
       const Factors left = part(load<Words>(pair), i);
       const Factors right = part(load<Words>(pair + kLanes), i);
@@ -75,19 +66,21 @@ void add_panel(const LeftRows& rows, const RightPairs& w, int64_t column, float*
   }
 }
 
-using AddPanel = void (*)(const LeftRows&, const RightPairs&, int64_t, float* const*);
+template <class Ahead>
+using AddPanel = void (*)(const LeftRows&, const RightPairs&, int64_t, float* const*, Ahead&);
 
-template <int... I>
-AddPanel add_panel_of(int64_t num_rows, std::integer_sequence<int, I...>) {
-  static constexpr AddPanel kByRows[] = {add_panel<I + 1>...};
+template <class Ahead, int... I>
+AddPanel<Ahead> add_panel_of(int64_t num_rows, std::integer_sequence<int, I...>) {
+  static constexpr AddPanel<Ahead> kByRows[] = {add_panel<I + 1, Ahead>...};
   return kByRows[num_rows - 1];
 }
 
 // Add x * w to the sums of 1 to kTileRows rows.
-inline void add_product(const LeftRows& rows, const RightPairs& w, float* const* sums) {
-  const AddPanel add = add_panel_of(rows.count, std::make_integer_sequence<int, kTileRows>{});
+template <class Ahead>
+void add_product(const LeftRows& rows, const RightPairs& w, float* const* sums, Ahead& ahead) {
+  const auto add = add_panel_of<Ahead>(rows.count, std::make_integer_sequence<int, kTileRows>{});
   for (int64_t column = 0; column < w.num_columns; column += kTileColumns) {
-    add(rows, w, column, sums);
+    add(rows, w, column, sums, ahead);
   }
 }
 
