@@ -11,8 +11,9 @@ is asked for go on after attention: nobody reads the others.
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from chatserve.kernels.ops import KVPages, LayerWeights, Ops, StackInputs, StackWeights
+from chatserve.kernels.ops import AttentionBatch, KVPages, Ops, StackInputs, StackWeights
 
 
 class OpByOpStack:
@@ -27,13 +28,20 @@ class OpByOpStack:
         self._weights = weights
         self._scale = weights.head_dim**-0.5
 
-    def __call__(self, hidden: Tensor, inputs: StackInputs, kv: KVPages) -> Tensor:
+    def __call__(self, inputs: StackInputs, kv: KVPages) -> Tensor:
         eps, layers = self._weights.rms_norm_eps, self._weights.layers
-        residual = hidden
-        normed = self._ops.rms_norm(hidden, layers[0].attention_norm, eps)
+        residual = functional.embedding(inputs.input_ids, self._weights.embed_tokens)
+        rotary = self._weights.cos[inputs.positions], self._weights.sin[inputs.positions]
+        normed = self._ops.rms_norm(residual, layers[0].attention_norm, eps)
         next_norms = [*(layer.attention_norm for layer in layers[1:]), self._weights.final_norm]
         for i, (layer, next_norm) in enumerate(zip(layers, next_norms, strict=True)):
-            attended = self._attention(normed, layer, inputs, kv, i)
+            k_pages, v_pages = kv.k[i], kv.v[i]
+            # [num_tokens, num_heads + 2 * num_kv_heads, head_dim]
+            qkv = layer.qkv_proj(normed).view(normed.shape[0], -1, self._weights.head_dim)
+            # Writing comes first: a token sees its own KV and that of the chunk it belongs to.
+            slots = inputs.attention.slot_mapping
+            q = self._ops.rotary_kv_write(qkv, *rotary, k_pages, v_pages, slots)
+            attended = self._attend(q, k_pages, v_pages, inputs.attention).flatten(1)
             if i == len(layers) - 1:
                 attended, residual = attended[inputs.rows], residual[inputs.rows]
             hidden = layer.o_proj(attended)
@@ -42,22 +50,9 @@ class OpByOpStack:
             normed, residual = self._ops.add_rms_norm(hidden, residual, next_norm, eps)
         return normed
 
-    def _attention(
-        self, normed: Tensor, layer: LayerWeights, inputs: StackInputs, kv: KVPages, index: int
-    ) -> Tensor:  # [num_tokens, num_heads * head_dim]
-        k_pages, v_pages = kv.k[index], kv.v[index]
-        # [num_tokens, num_heads + 2 * num_kv_heads, head_dim]
-        qkv = layer.qkv_proj(normed).view(normed.shape[0], -1, self._weights.head_dim)
-        # Writing comes first: a token sees its own KV and that of the chunk it belongs to.
-        q = self._ops.rotary_kv_write(
-            qkv, inputs.cos, inputs.sin, k_pages, v_pages, inputs.attention.slot_mapping
-        )
-        return self._attend(q, k_pages, v_pages, inputs).flatten(1)
-
     def _attend(
-        self, q: Tensor, k_pages: Tensor, v_pages: Tensor, inputs: StackInputs
+        self, q: Tensor, k_pages: Tensor, v_pages: Tensor, batch: AttentionBatch
     ) -> Tensor:  # [num_tokens, num_heads, head_dim]
-        batch = inputs.attention
         num_decodes = batch.num_decodes
         parts = []
         if num_decodes:

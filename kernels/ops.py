@@ -6,9 +6,9 @@ object with these methods: `torch_ops.TorchOps` is the readable reference that r
 `cpu.CpuOps` is C++, `triton.TritonOps` replaces what matters on a GPU. Tests hold every backend to
 the reference.
 
-The decoder asks for two things only: its layers as one stack, and the output head. `layer_stack.py`
-builds the stack from the ops below, one call each; a backend that can run all layers in one call
-does, and is held to the same numbers.
+The decoder asks for two things only: its layers as one stack, embedding included, and the output
+head. `layer_stack.py` builds the stack from the ops below, one call each; a backend that can run
+all layers in one call does, and is held to the same numbers.
 """
 
 from collections.abc import Sequence
@@ -69,8 +69,11 @@ class LayerWeights:
 
 @dataclass(frozen=True, slots=True)
 class StackWeights:
-    """All blocks of a decoder, the norm after the last, and what shapes do not tell."""
+    """All blocks of a decoder, what comes before and after, and what shapes do not tell."""
 
+    embed_tokens: Tensor  # [vocab_size, hidden_size]
+    cos: Tensor  # [max_positions, head_dim // 2], float32
+    sin: Tensor  # [max_positions, head_dim // 2], float32
     layers: Sequence[LayerWeights]
     final_norm: Tensor  # [hidden_size]
     head_dim: int
@@ -79,21 +82,22 @@ class StackWeights:
 
 @dataclass(frozen=True, slots=True)
 class StackInputs:
-    """What all layers of one step share."""
+    """The tokens of one step."""
 
-    cos: Tensor  # [num_tokens, head_dim // 2], float32, gathered for the tokens' positions
-    sin: Tensor  # [num_tokens, head_dim // 2], float32
+    input_ids: Tensor  # [num_tokens], int64
+    positions: Tensor  # [num_tokens], int64; each token's index in its own sequence
     attention: AttentionBatch
     rows: Tensor  # [num_rows], int64, ascending; the tokens whose final state is asked for
 
 
 class LayerStack(Protocol):
-    """All transformer blocks of a decoder."""
+    """A decoder from token ids to final states."""
 
-    def __call__(self, hidden: Tensor, inputs: StackInputs, kv: KVPages) -> Tensor:
+    def __call__(self, inputs: StackInputs, kv: KVPages) -> Tensor:
         """Write the KV of all tokens; return the final states of `rows`, [num_rows, hidden_size].
 
-        `hidden` [num_tokens, hidden_size] are the embedded tokens of the step.
+        Raises:
+            IndexError: A token id or a position lies outside its table.
         """
 
 

@@ -9,6 +9,7 @@ ask for. A drawn row costs a softmax over the vocabulary, and an order only amon
 truncation can keep: a few hundred of them, found by one comparison with a bound (`_least_prob`).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,23 +46,23 @@ def sample(logits: Tensor, rows: Sequence[SamplingRow]) -> list[int | None]:
     for index, row in enumerate(rows):
         if row.banned_token_ids:
             logits[index, list(row.banned_token_ids)] = -torch.inf
-    likeliest = _argmax(logits)  # [num_rows]
-    largest = logits.gather(1, likeliest.unsqueeze(1)).squeeze(1)
-    chosen = zip(likeliest.tolist(), torch.isfinite(largest).tolist(), strict=True)
     return [
-        _choose(logits[index], rows[index], token_id) if is_finite else None
-        for index, (token_id, is_finite) in enumerate(chosen)
+        _choose(logits[index], rows[index], token_id) if math.isfinite(largest) else None
+        for index, (token_id, largest) in enumerate(_likeliest(logits))
     ]
 
 
-def _argmax(logits: Tensor) -> Tensor:
-    """Return the first largest logit of each row, [num_rows]; a NaN counts as the largest.
+def _likeliest(logits: Tensor) -> list[tuple[int, float]]:
+    """Return the first largest logit of each row and its token; a NaN counts as the largest.
 
     On a CPU numpy compares whole vectors where torch compares one value at a time.
     """
     if logits.is_cpu:
-        return torch.from_numpy(logits.numpy().argmax(axis=1))
-    return logits.argmax(dim=-1)
+        array = logits.numpy()
+        token_ids = array.argmax(axis=1).tolist()
+        return [(token_id, float(array[row, token_id])) for row, token_id in enumerate(token_ids)]
+    largest, indices = logits.max(dim=-1)
+    return list(zip(indices.tolist(), largest.tolist(), strict=True))
 
 
 def _choose(logits: Tensor, row: SamplingRow, likeliest: int) -> int:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, MutableMapping
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from chatserve.errors import ModelError
 from chatserve.kernels.ops import (
@@ -43,24 +42,23 @@ class Decoder:
             ModelError: A weight is missing, superfluous or of another shape.
         """
         check_weights(config, weights)
-        self._embed_tokens = _dense(weights, "embed_tokens.weight")
+        embed_tokens = _dense(weights, "embed_tokens.weight")
+        self.dtype = embed_tokens.dtype  # of activations, and of KV
         # Its products are the logits: in float32, so that nothing is rounded twice.
-        head = weights.pop("lm_head.weight", self._embed_tokens)
+        head = weights.pop("lm_head.weight", embed_tokens)
         self._lm_head = ops.pack_linear(head, None, torch.float32)
+        cos, sin = _rotary_tables(config, embed_tokens.device)
         self.stack = ops.stack_layers(
             StackWeights(
+                embed_tokens=embed_tokens,
+                cos=cos,
+                sin=sin,
                 layers=[_pack_layer(weights, i, ops, self.dtype) for i in range(config.num_layers)],
                 final_norm=_dense(weights, "norm.weight"),
                 head_dim=config.head_dim,
                 rms_norm_eps=config.rms_norm_eps,
             )
         )
-        self._cos, self._sin = _rotary_tables(config, self._embed_tokens.device)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of activations, and of KV."""
-        return self._embed_tokens.dtype
 
     def __call__(
         self,
@@ -71,9 +69,7 @@ class Decoder:
         rows: Tensor,  # [num_rows], int64, ascending
     ) -> Tensor:  # [num_rows, hidden_size]
         """Write the KV of all tokens into the pool and return the final states of `rows`."""
-        hidden = functional.embedding(input_ids, self._embed_tokens)
-        inputs = StackInputs(self._cos[positions], self._sin[positions], attention, rows)
-        return self.stack(hidden, inputs, kv)
+        return self.stack(StackInputs(input_ids, positions, attention, rows), kv)
 
     def compute_logits(self, hidden: Tensor) -> Tensor:
         """Return float32 logits [n, vocab_size] for hidden states [n, hidden_size]."""

@@ -1,4 +1,4 @@
-"""All layers of a decoder in one call to the library.
+"""A decoder from token ids to final states in one call to the library.
 
 Owns the step from a stack's weights and inputs to the structures of `src/decoder.h`, and the
 account of where the time of the steps went. What it computes is `OpByOpStack`, bit by bit.
@@ -16,8 +16,18 @@ from chatserve.kernels.cpu.linear import CpuLinear
 from chatserve.kernels.cpu.memory import address
 from chatserve.kernels.ops import KVPages, LayerWeights, StackInputs, StackWeights
 
-STAGES = ("norms", "qkv", "rotary", "attention", "output", "gate-up", "activation", "down")
-"""What the time of a layer goes into: `Stage` of `src/decoder.h`."""
+STAGES = (
+    "embedding",
+    "norms",
+    "qkv",
+    "rotary",
+    "attention",
+    "output",
+    "gate-up",
+    "activation",
+    "down",
+)
+"""What the time of a step goes into: `Stage` of `src/decoder.h`."""
 
 
 class CpuStack:
@@ -35,15 +45,14 @@ class CpuStack:
         self._decoder = _c_decoder(weights, self._c_layers)
         self._seconds = (c_double * len(STAGES))()
 
-    def __call__(self, hidden: Tensor, inputs: StackInputs, kv: KVPages) -> Tensor:
-        out = hidden.new_empty(len(inputs.rows), hidden.shape[1])
+    def __call__(self, inputs: StackInputs, kv: KVPages) -> Tensor:
+        out = self._weights.final_norm.new_empty(len(inputs.rows), self._decoder.hidden_size)
         _, num_pages, page_size, _, _ = kv.k.shape
         step = CStep(
-            hidden=address(hidden, torch.bfloat16),
-            cos=address(inputs.cos, torch.float32),
-            sin=address(inputs.sin, torch.float32),
+            input_ids=address(inputs.input_ids, torch.int64),
+            positions=address(inputs.positions, torch.int64),
             slot_mapping=address(inputs.attention.slot_mapping, torch.int64),
-            num_tokens=len(hidden),
+            num_tokens=len(inputs.input_ids),
             attention=ctypes.pointer(c_attention_batch(inputs.attention)),
             k=address(kv.k, torch.bfloat16),
             v=address(kv.v, torch.bfloat16),
@@ -52,7 +61,8 @@ class CpuStack:
             rows=address(inputs.rows, torch.int64),
             num_rows=len(inputs.rows),
         )
-        self._library.chatserve_forward(self._decoder, step, out.data_ptr(), self._seconds)
+        if not self._library.chatserve_forward(self._decoder, step, out.data_ptr(), self._seconds):
+            raise IndexError("a token id or a position lies outside its table")
         return out
 
     def seconds_by_stage(self) -> dict[str, float]:
@@ -93,6 +103,11 @@ def _c_decoder(weights: StackWeights, c_layers: "ctypes.Array[CLayer]") -> CDeco
     num_qkv_heads = qkv.out_features // weights.head_dim
     heads = CHeadShape(num_heads, (num_qkv_heads - num_heads) // 2, weights.head_dim)
     return CDecoder(
+        embed_tokens=address(weights.embed_tokens, torch.bfloat16),
+        cos=address(weights.cos, torch.float32),
+        sin=address(weights.sin, torch.float32),
+        vocab_size=len(weights.embed_tokens),
+        max_positions=len(weights.cos),
         layers=c_layers,
         num_layers=len(c_layers),
         final_norm=address(weights.final_norm, torch.bfloat16),

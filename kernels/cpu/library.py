@@ -6,7 +6,7 @@ as addresses. A call through ctypes lets other Python threads run meanwhile.
 
 import ctypes
 import platform
-from ctypes import c_float, c_int, c_int64, c_void_p
+from ctypes import c_bool, c_float, c_int, c_int64, c_void_p
 
 from chatserve.kernels.cpu.build import levels_of, library_path
 
@@ -68,6 +68,11 @@ class CDecoder(ctypes.Structure):
     """`Decoder` of `src/decoder.h`."""
 
     _fields_ = (
+        ("embed_tokens", c_void_p),
+        ("cos", c_void_p),
+        ("sin", c_void_p),
+        ("vocab_size", c_int64),
+        ("max_positions", c_int64),
         ("layers", ctypes.POINTER(CLayer)),
         ("num_layers", c_int64),
         ("final_norm", c_void_p),
@@ -82,9 +87,8 @@ class CStep(ctypes.Structure):
     """`Step` of `src/decoder.h`."""
 
     _fields_ = (
-        ("hidden", c_void_p),
-        ("cos", c_void_p),
-        ("sin", c_void_p),
+        ("input_ids", c_void_p),
+        ("positions", c_void_p),
         ("slot_mapping", c_void_p),
         ("num_tokens", c_int64),
         ("attention", ctypes.POINTER(CAttentionBatch)),
@@ -123,7 +127,7 @@ def usable_levels() -> list[str]:
     if not library_path("plain").exists():
         return []
     has_level = ctypes.CDLL(str(library_path("plain"))).chatserve_has_level
-    has_level.restype = ctypes.c_bool
+    has_level.restype = c_bool
     return [
         level
         for level in levels_of(platform.machine())
@@ -138,6 +142,7 @@ def load_library(level: str) -> ctypes.CDLL:
         function = library[f"chatserve_{name}"]
         function.argtypes, function.restype = types, None
         setattr(library, f"chatserve_{name}", function)
+    library.chatserve_forward.restype = c_bool
     library.chatserve_packed_bytes.argtypes = (_SIZE, _SIZE, _SIZE)
     library.chatserve_packed_bytes.restype = c_int64
     return library

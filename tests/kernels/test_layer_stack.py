@@ -22,6 +22,7 @@ from chatserve.kernels.ops import (
 )
 
 HIDDEN, INTERMEDIATE, NUM_LAYERS, PAGE_SIZE = 48, 80, 3, 4
+VOCAB_SIZE, NUM_POSITIONS = 50, 64
 HEADS = HeadShape(num_heads=6, num_kv_heads=2, head_dim=16)
 
 
@@ -56,7 +57,16 @@ def make_weights(ops: CpuOps, *, bias: bool) -> StackWeights:
         )
         for seed in range(0, 100 * NUM_LAYERS, 100)
     ]
-    return StackWeights(layers, random(HIDDEN, seed=7), HEADS.head_dim, 1e-5)
+    angles = torch.arange(NUM_POSITIONS * HEADS.head_dim // 2).view(NUM_POSITIONS, -1).float()
+    return StackWeights(
+        embed_tokens=random(VOCAB_SIZE, HIDDEN, seed=3),
+        cos=angles.cos(),
+        sin=angles.sin(),
+        layers=layers,
+        final_norm=random(HIDDEN, seed=7),
+        head_dim=HEADS.head_dim,
+        rms_norm_eps=1e-5,
+    )
 
 
 class Case:
@@ -91,10 +101,10 @@ class Case:
     def run(self, stack: LayerStack, rows: list[int]) -> tuple[Tensor, KVPages]:
         """Return the final states and the pool as it is then."""
         kv = KVPages(self.kv.k.clone(), self.kv.v.clone())
-        half = HEADS.head_dim // 2
-        angles = torch.arange(self.num_tokens * half).view(-1, half).float()
-        inputs = StackInputs(angles.cos(), angles.sin(), self.batch, torch.tensor(rows).long())
-        return stack(random(self.num_tokens, HIDDEN, seed=3), inputs, kv), kv
+        input_ids = (torch.arange(self.num_tokens) * 7) % VOCAB_SIZE
+        positions = (torch.arange(self.num_tokens) * 5) % NUM_POSITIONS
+        inputs = StackInputs(input_ids, positions, self.batch, torch.tensor(rows).long())
+        return stack(inputs, kv), kv
 
 
 def _layers(*pools: Tensor) -> Tensor:
@@ -145,6 +155,24 @@ def test_asking_for_fewer_rows_changes_none_of_them(ops: CpuOps, rows: list[int]
     assert torch.equal(pool.k.view(torch.int16), every_pool.k.view(torch.int16))
 
 
+@pytest.mark.parametrize("outside", [-1, VOCAB_SIZE])
+def test_a_token_id_outside_the_embedding_is_refused(ops: CpuOps, outside: int) -> None:
+    stack, case = ops.stack_layers(make_weights(ops, bias=False)), CASES["one decode"]
+    ids, position, row = torch.tensor([outside]), torch.tensor([8]), torch.tensor([0])
+
+    with pytest.raises(IndexError):
+        stack(StackInputs(ids, position, case.batch, row), case.kv)
+
+
+@pytest.mark.parametrize("outside", [-1, NUM_POSITIONS])
+def test_a_position_outside_the_rotary_tables_is_refused(ops: CpuOps, outside: int) -> None:
+    stack, case = ops.stack_layers(make_weights(ops, bias=False)), CASES["one decode"]
+    ids, position, row = torch.tensor([0]), torch.tensor([outside]), torch.tensor([0])
+
+    with pytest.raises(IndexError):
+        stack(StackInputs(ids, position, case.batch, row), case.kv)
+
+
 def test_the_time_of_every_stage_is_counted(ops: CpuOps) -> None:
     stack, case = ops.stack_layers(make_weights(ops, bias=False)), CASES["everything"]
     assert isinstance(stack, CpuStack)
@@ -158,10 +186,10 @@ def test_the_time_of_every_stage_is_counted(ops: CpuOps) -> None:
 
 
 def test_weights_of_another_dtype_are_computed_op_by_op(ops: CpuOps) -> None:
-    layer = make_weights(ops, bias=False).layers[0]
+    weights = make_weights(ops, bias=False)
     linear = ops.pack_linear(random(HIDDEN, HIDDEN, seed=0).float(), None, torch.float32)
-    mixed = replace(layer, qkv_proj=linear)
+    mixed = replace(weights.layers[0], qkv_proj=linear)
 
-    stack = ops.stack_layers(StackWeights([mixed], layer.mlp_norm, HEADS.head_dim, 1e-5))
+    stack = ops.stack_layers(replace(weights, layers=[mixed]))
 
     assert isinstance(stack, OpByOpStack)

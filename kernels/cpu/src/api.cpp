@@ -87,7 +87,7 @@ CHATSERVE_API void chatserve_attend(const AttentionBatch* batch, const HeadShape
   AttentionPlan(*batch, *heads, page_size).attend(q, {k, v}, scale, out);
 }
 
-CHATSERVE_API void chatserve_forward(const Decoder* decoder, const Step* step, bf16* out,
+CHATSERVE_API bool chatserve_forward(const Decoder* decoder, const Step* step, bf16* out,
                                      double* seconds) {
-  forward(*decoder, *step, out, seconds);
+  return forward(*decoder, *step, out, seconds);
 }

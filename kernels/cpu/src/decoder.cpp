@@ -1,4 +1,4 @@
-// All layers of a decoder for one step, in one call.
+// A decoder for one step, from token ids to final states, in one call.
 //
 // A step at batch 1 passes through some two hundred ops of a few microseconds each, and calling
 // each of them from Python would take as long as a third of them. The ops and their order are
@@ -21,11 +21,12 @@ struct Activations {
   std::vector<bf16> residual, normed, output;  // hidden_size
   std::vector<bf16> qkv, q, attended;          // heads
   std::vector<bf16> gate_up, activated;        // intermediate_size
+  std::vector<float> cos, sin;                 // head_dim / 2
 
   void grow(const Decoder& decoder, int64_t num_tokens) {
     const int64_t q_size = decoder.heads.num_heads * decoder.heads.head_dim;
     const int64_t kv_size = decoder.heads.num_kv_heads * decoder.heads.head_dim;
-    const auto hold = [num_tokens](std::vector<bf16>& numbers, int64_t width) {
+    const auto hold = [num_tokens](auto& numbers, int64_t width) {
       const auto size = static_cast<size_t>(num_tokens * width);
       if (numbers.size() < size) numbers.resize(size);
     };
@@ -37,6 +38,8 @@ struct Activations {
     hold(attended, q_size);
     hold(gate_up, 2 * decoder.intermediate_size);
     hold(activated, decoder.intermediate_size);
+    hold(cos, decoder.heads.head_dim / 2);
+    hold(sin, decoder.heads.head_dim / 2);
   }
 };
 
@@ -65,6 +68,10 @@ void keep_rows(const Step& step, int64_t width, std::vector<bf16>& numbers) {
   }
 }
 
+bool are_within(const int64_t* indices, int64_t count, int64_t size) {
+  return std::all_of(indices, indices + count, [=](int64_t i) { return 0 <= i && i < size; });
+}
+
 class Forward {
  public:
   Forward(const Decoder& decoder, const Step& step, Activations& activations, double* seconds)
@@ -77,7 +84,10 @@ class Forward {
 
   void run(bf16* out) {
     const int64_t hidden = decoder_.hidden_size;
-    std::copy(step_.hidden, step_.hidden + num_rows_ * hidden, a_.residual.data());
+    gather(decoder_.embed_tokens, step_.input_ids, hidden, a_.residual.data());
+    gather(decoder_.cos, step_.positions, decoder_.heads.head_dim / 2, a_.cos.data());
+    gather(decoder_.sin, step_.positions, decoder_.heads.head_dim / 2, a_.sin.data());
+    laps_.end(kEmbedding);
     rms_norm(a_.residual.data(), decoder_.layers[0].attention_norm, decoder_.rms_norm_eps,
              num_rows_, hidden, a_.normed.data());
     laps_.end(kNorms);
@@ -94,6 +104,14 @@ class Forward {
   }
 
  private:
+  // Look up a row of a table for every token.
+  template <class Number>
+  void gather(const Number* table, const int64_t* indices, int64_t width, Number* to) {
+    for (int64_t token = 0; token < num_rows_; ++token, to += width) {
+      std::copy_n(table + indices[token] * width, width, to);
+    }
+  }
+
   // Writing KV comes first: a token sees its own and that of the chunk it belongs to.
   void attend(const Layer& layer, int64_t index) {
     const HeadShape& heads = decoder_.heads;
@@ -102,8 +120,8 @@ class Forward {
     bf16* const k = step_.k + layer_size;
     bf16* const v = step_.v + layer_size;
     project(*layer.qkv, kQkv, a_.normed, a_.qkv);
-    rotary_kv_write(a_.qkv.data(), step_.cos, step_.sin, step_.slot_mapping, num_rows_, heads,
-                    a_.q.data(), {k, v});
+    rotary_kv_write(a_.qkv.data(), a_.cos.data(), a_.sin.data(), step_.slot_mapping, num_rows_,
+                    heads, a_.q.data(), {k, v});
     laps_.end(kRotary);
     const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(heads.head_dim)));
     plan_.attend(a_.q.data(), {k, v}, scale, a_.attended.data());
@@ -145,10 +163,15 @@ class Forward {
 
 }  // namespace
 
-void forward(const Decoder& decoder, const Step& step, bf16* out, double* seconds) {
+bool forward(const Decoder& decoder, const Step& step, bf16* out, double* seconds) {
+  if (!are_within(step.input_ids, step.num_tokens, decoder.vocab_size) ||
+      !are_within(step.positions, step.num_tokens, decoder.max_positions)) {
+    return false;
+  }
   static thread_local Activations activations;
   activations.grow(decoder, step.num_tokens);
   Forward(decoder, step, activations, seconds).run(out);
+  return true;
 }
 
 }  // namespace chatserve

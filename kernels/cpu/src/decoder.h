@@ -1,4 +1,4 @@
-// All layers of a decoder for one step.
+// A decoder for one step, from token ids to final states.
 //
 // Owns the order of the ops within a layer, and the activations between them. The caller owns
 // weights, KV and inputs.
@@ -23,6 +23,11 @@ struct Layer {
 };
 
 struct Decoder {
+  const bf16* embed_tokens;  // [vocab_size, hidden_size]
+  const float* cos;          // [max_positions, head_dim / 2]
+  const float* sin;          // [max_positions, head_dim / 2]
+  int64_t vocab_size;
+  int64_t max_positions;
   const Layer* layers;
   int64_t num_layers;
   const bf16* final_norm;
@@ -35,9 +40,8 @@ struct Decoder {
 // The tokens of a step, and where their KV goes. `k` and `v` are
 // [num_layers, num_pages, page_size, num_kv_heads, head_dim].
 struct Step {
-  const bf16* hidden;           // [num_tokens, hidden_size]: embeddings
-  const float* cos;             // [num_tokens, head_dim / 2]
-  const float* sin;             // [num_tokens, head_dim / 2]
+  const int64_t* input_ids;     // [num_tokens]
+  const int64_t* positions;     // [num_tokens]: of each token in its own sequence
   const int64_t* slot_mapping;  // [num_tokens]
   int64_t num_tokens;
   const AttentionBatch* attention;
@@ -49,11 +53,12 @@ struct Step {
   int64_t num_rows;
 };
 
-// What the time of a layer goes into, in the order in which it happens.
-enum Stage { kNorms, kQkv, kRotary, kAttention, kOutput, kGateUp, kActivation, kDown, kNumStages };
+// What the time of a step goes into, in the order in which it happens.
+enum Stage { kEmbedding, kNorms, kQkv, kRotary, kAttention, kOutput, kGateUp, kActivation, kDown, kNumStages };
 
 // Write the KV of every token, and the final states of `rows` to out [num_rows, hidden_size]. Add
-// the seconds that went into each stage to `seconds` [kNumStages].
-void forward(const Decoder& decoder, const Step& step, bf16* out, double* seconds);
+// the seconds that went into each stage to `seconds` [kNumStages]. Return false, and do nothing, if
+// a token id or a position lies outside its table.
+bool forward(const Decoder& decoder, const Step& step, bf16* out, double* seconds);
 
 }  // namespace chatserve
