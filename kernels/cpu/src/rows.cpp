@@ -13,13 +13,15 @@
 namespace chatserve {
 namespace {
 
-// About a microsecond of work: less is not worth another thread.
-constexpr int64_t kTaskNumbers = 4096;
+// One to two microseconds of work: less is not worth another thread. An exponential takes as long as
+// several sums.
+constexpr int64_t kTaskSums = 16384;
+constexpr int64_t kTaskExponentials = 4096;
 
-// Call `body(row)` for every row.
+// Call `body(row)` for every row, in tasks of about `task_numbers` numbers.
 template <class Body>
-void for_rows(int64_t num_rows, int64_t width, const Body& body) {
-  const int64_t rows_per_task = std::max<int64_t>(1, kTaskNumbers / width);
+void for_rows(int64_t num_rows, int64_t width, int64_t task_numbers, const Body& body) {
+  const int64_t rows_per_task = std::max<int64_t>(1, task_numbers / width);
   const int64_t num_tasks = (num_rows + rows_per_task - 1) / rows_per_task;
   Pool::instance().run(num_tasks, [&](int64_t task) {
     const int64_t end = std::min(num_rows, (task + 1) * rows_per_task);
@@ -61,14 +63,14 @@ void rotate(const bf16* x, const float* cos, const float* sin, int64_t half, bf1
 
 void rms_norm(const bf16* x, const bf16* weight, float eps, int64_t num_rows, int64_t width,
               bf16* normed) {
-  for_rows(num_rows, width, [&](int64_t row) {
+  for_rows(num_rows, width, kTaskSums, [&](int64_t row) {
     norm_row(x + row * width, weight, eps, width, normed + row * width);
   });
 }
 
 void add_rms_norm(const bf16* x, const bf16* residual, const bf16* weight, float eps,
                   int64_t num_rows, int64_t width, bf16* normed, bf16* sum) {
-  for_rows(num_rows, width, [&](int64_t row) {
+  for_rows(num_rows, width, kTaskSums, [&](int64_t row) {
     const int64_t i = row * width;
     add_row(x + i, residual + i, width, sum + i);
     norm_row(sum + i, weight, eps, width, normed + i);
@@ -76,7 +78,7 @@ void add_rms_norm(const bf16* x, const bf16* residual, const bf16* weight, float
 }
 
 void silu_and_mul(const bf16* gate_up, int64_t num_rows, int64_t width, bf16* out) {
-  for_rows(num_rows, width, [&](int64_t row) {
+  for_rows(num_rows, width, kTaskExponentials, [&](int64_t row) {
     const bf16* gates = gate_up + row * 2 * width;
     for (int64_t i = 0; i < width; i += kLanes) {
       const Floats gate = load_bf16(gates + i, width - i);
@@ -92,7 +94,7 @@ void rotary_kv_write(const bf16* qkv, const float* cos, const float* sin,
   const int64_t half = shape.head_dim / 2;
   const int64_t q_size = shape.num_heads * shape.head_dim;
   const int64_t kv_size = shape.num_kv_heads * shape.head_dim;
-  for_rows(num_tokens, q_size + 2 * kv_size, [&](int64_t token) {
+  for_rows(num_tokens, q_size + 2 * kv_size, kTaskSums, [&](int64_t token) {
     const bf16* from = qkv + token * (q_size + 2 * kv_size);
     const float* c = cos + token * half;
     const float* s = sin + token * half;
