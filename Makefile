@@ -10,8 +10,8 @@ KERNELS := kernels/cpu/build.py $(wildcard kernels/cpu/src/*)
 WEB_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench bench-peers bench-sharing bench-memory
-.PHONY: bench-differential lock clean
+.PHONY: help install run test check fmt bench bench-peers bench-sharing bench-memory \
+	bench-differential bench-quality bench-start profile lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,18 @@ bench-memory: install $(VENV)/.dev ## Measure what paging and sharing save, and 
 bench-differential: install $(VENV)/.dev ## Compare the engine with itself: batches, chunks, cache
 	$(BIN)/chatserve models fetch
 	$(BIN)/python -m benchmarks.differential
+
+bench-quality: install $(VENV)/.dev ## Measure what 8 and 4 bits cost: perplexity and logits
+	$(BIN)/chatserve models fetch
+	$(BIN)/python -m benchmarks.quality
+
+bench-start: install $(VENV)/.dev ## Time a warm start, phase by phase
+	$(BIN)/chatserve models fetch
+	$(BIN)/python -m benchmarks.start_time
+
+profile: install $(VENV)/.dev ## Show where the time of a decode step goes; draws docs/step-time.svg
+	$(BIN)/chatserve models fetch
+	$(BIN)/python -m benchmarks.step_profile
 
 lock: ## Resolve the newest versions that pyproject.toml and the .in files allow
 	rm -rf build/lock
