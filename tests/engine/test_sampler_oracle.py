@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -45,7 +46,9 @@ def sorted_choice(logits: Tensor, row: SamplingRow) -> int:
     params = row.params
     if params.temperature < GREEDY_BELOW:
         return int(logits.argmax())
-    probs = torch.softmax(logits.double() / params.temperature, dim=-1)
+    relative = (logits - logits.max()) / params.temperature
+    weights = np.exp(relative.numpy())
+    probs = torch.from_numpy(weights / weights.sum(dtype=np.float64))
     falling, order = probs.sort(descending=True, stable=True)
     rank = torch.arange(len(probs))
     before = falling.cumsum(dim=0) - falling
