@@ -6,7 +6,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PAGE := chatserve/gateway/static/index.html
-KERNELS := kernels/cpu/build.py $(wildcard kernels/cpu/src/*)
 WEB_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 
 .DEFAULT_GOAL := help
@@ -16,7 +15,8 @@ WEB_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(VENV)/.project $(PAGE) ## Install pinned packages into .venv and build the page
+install: $(VENV)/.project $(PAGE) ## Install pinned packages into .venv, build page and kernels
+	@$(BIN)/python kernels/cpu/build.py >/dev/null
 
 run: install ## Start everything and print the address; ARGS="--port 9000" adds flags
 	@$(BIN)/chatserve serve $(ARGS)
@@ -97,10 +97,7 @@ $(VENV)/.packages: requirements.lock $(VENV)/.created
 $(VENV)/.dev: requirements-dev.lock $(VENV)/.packages
 	$(PIP) -r requirements-dev.lock
 	@touch $@
-
-# Also compiles the CPU kernels, or says that there is no compiler.
-$(VENV)/.project: pyproject.toml $(KERNELS) $(VENV)/.packages
-	@$(BIN)/python kernels/cpu/build.py >/dev/null
+$(VENV)/.project: pyproject.toml $(VENV)/.packages
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 

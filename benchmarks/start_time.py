@@ -38,9 +38,9 @@ from benchmarks.service import share_models
 
 PHASES = {
     "processes": "started the engine, process",
-    "imports": "chatserve.kernels: CPU kernels for",
-    "weights": "chatserve.engine.launch: serving",
-    "plan": "chatserve.engine.launch: limits:",
+    "imports": "chatserve.engine.start_log: computing",
+    "weights": "chatserve.engine.start_log: serving",
+    "plan": "chatserve.engine.start_log: limits:",
 }
 """By what line in the log each phase but the last ends."""
 

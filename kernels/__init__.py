@@ -4,8 +4,6 @@
 without a GPU never imports it. The contract is `ops.py`; the memory layout is in `README.md`.
 """
 
-import logging
-
 import torch
 
 from chatserve.errors import ConfigError
@@ -13,9 +11,9 @@ from chatserve.kernels.cpu import CpuOps, usable_levels
 from chatserve.kernels.ops import AttentionBatch, KVPages, Ops, PackedLinear
 from chatserve.kernels.torch_ops import TorchOps
 
-__all__ = ["AttentionBatch", "KVPages", "Ops", "PackedLinear", "get_ops"]
+__all__ = ["HOW_TO_BUILD", "AttentionBatch", "KVPages", "Ops", "PackedLinear", "get_ops"]
 
-logger = logging.getLogger(__name__)
+HOW_TO_BUILD = "install a C++ compiler, then run `make install`"
 
 
 def get_ops(device: str, cpu_level: str = "auto") -> Ops:
@@ -44,16 +42,12 @@ def _cpu_ops(level: str) -> Ops:
         return TorchOps()
     usable = usable_levels()
     if level != "auto" and level not in usable:
-        raise ConfigError(
-            f"--cpu-level {level}: this machine has {', '.join([*usable, 'torch'])}; levels are "
-            "built by `make install`"
+        reason = (
+            f"this machine runs {', '.join(usable)} and torch"
+            if usable
+            else f"the CPU kernels are not built; {HOW_TO_BUILD}"
         )
+        raise ConfigError(f"--cpu-level {level}: {reason}")
     if not usable:
-        logger.warning(
-            "the CPU kernels are not built, so that plain torch computes, several times slower: "
-            "install a C++ compiler, then run `make install`"
-        )
         return TorchOps()
-    ops = CpuOps(usable[0] if level == "auto" else level)
-    logger.info("CPU kernels for %s, on %d threads", ops.level, torch.get_num_threads())
-    return ops
+    return CpuOps(usable[0] if level == "auto" else level)

@@ -24,6 +24,7 @@ from chatserve.engine.model_source import load_configured
 from chatserve.engine.prefix_files import PrefixFiles
 from chatserve.engine.saved_prefixes import SavedPrefixes
 from chatserve.engine.scheduler import Scheduler, SchedulerConfig
+from chatserve.engine.start_log import log_backend, log_model, log_plan
 from chatserve.engine.worker import Worker, WorkerOptions
 from chatserve.engine.worker_id import forget_dead_neighbours, new_worker_id
 from chatserve.engine.worker_metrics import WorkerMetrics
@@ -33,7 +34,6 @@ from chatserve.model.weights import LoadedModel
 from chatserve.planning.dtype import resolve_dtype
 from chatserve.planning.machine import one_pool, require_device, use_threads
 from chatserve.planning.plan import Plan
-from chatserve.planning.report import log_details, log_summary
 from chatserve.planning.sources import plan_for_loaded
 from chatserve.planning.step_time import ModelCost
 from chatserve.store.connection import open_store
@@ -96,14 +96,15 @@ def build_engine(config: EngineConfig) -> BuiltEngine:
     require_device(config.device)
     use_threads(config.num_threads)
     ops = get_ops(config.device, config.cpu_level)
+    log_backend(ops, config.device, config.cpu_level)
     dtype = resolve_dtype(config.dtype, config.device, ops)
     model = load_configured(config, dtype, ops)
     dtype_name = str(dtype).removeprefix("torch.")
-    logger.info("serving %s in %s on %s", model.name, dtype_name, config.device)
+    log_model(model, dtype_name, config.device)
     cost = ModelCost.of(model.config, dtype_name, model.weight_bytes)
     plan = plan_for_loaded(config, model.name, model.config, cost)
     one_pool(ops, dtype)
-    _log(plan)
+    log_plan(plan)
     scheduler = Scheduler(
         SchedulerConfig(
             max_num_seqs=plan.max_num_seqs.value,
@@ -159,14 +160,6 @@ def _open_saved(
     folder = config.data_dir / "prefixes"
     files = PrefixFiles(folder, layout, max_bytes=config.saved_prefixes_bytes)
     return SavedPrefixes(files, runner, layout)
-
-
-def _log(plan: Plan) -> None:
-    logger.info("%s", log_summary(plan))
-    for line in log_details(plan):
-        logger.debug("%s", line)
-    for warning in plan.warnings:
-        logger.warning("%s", warning)
 
 
 def _model_card(config: EngineConfig, model: LoadedModel, max_model_len: int) -> ModelCard:

@@ -96,9 +96,9 @@ def load_dummy(
     Raises:
         ModelError: The configuration or the tokenizer does not work.
     """
-    logger.warning("random weights in the shape of %s: answers are noise", folder)
     fingerprint = f"{source_fingerprint(folder)}-dummy-{quantization}"
     dummy = make_dummy(folder, quantization, dtype, spare_tokenizer)
+    logger.warning("random weights in the shape of %s: answers are noise", folder)
     return _loaded(folder, fingerprint, dummy, quantization, device, ops)
 
 
@@ -174,9 +174,6 @@ def _loaded(
 
 
 def _log(summary: WeightSummary) -> None:
-    logger.info(
-        "weights in %s: %.0f MB are read for a token", summary.precision, summary.weight_bytes / 1e6
-    )
     if summary.num_left_dense:
         logger.info(
             "%d matrices stay dense: their rows do not divide into groups of %d",

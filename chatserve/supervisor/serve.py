@@ -86,7 +86,8 @@ def _services(config: ServeConfig, lifeline: Lifeline) -> list[Service]:
 def _role(name: str, config: EngineConfig | GatewayConfig, lifeline: Lifeline) -> ChildProcess:
     return ChildProcess(
         name,
-        [sys.executable, "-m", "chatserve", name],
+        # -P: a numpy.py in the folder where `serve` was started is none of ours.
+        [sys.executable, "-P", "-m", "chatserve", name],
         {**process_environ(), **to_environ(config)},
         lifeline=lifeline,
         stop_deadline_s=_STOP_DEADLINE_S,

@@ -13,6 +13,7 @@ other sources is not found instead of misused, and building twice costs nothing.
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -56,14 +57,21 @@ def library_path(level: str, folder: Path = LIBRARIES) -> Path:
     return folder / f"{level}-{digest.hexdigest()[:16]}.so"
 
 
-def find_compiler() -> str | None:
-    """Return the C++ compiler: what CXX names, else the first of the usual ones."""
-    named = os.environ.get("CXX")
-    candidates = (named,) if named else COMPILERS
-    return next((found for name in candidates if (found := shutil.which(name))), None)
+def find_compiler() -> list[str] | None:
+    """Return the command of the C++ compiler: what CXX says, else the first of the usual ones.
+
+    As for make, CXX may hold arguments: `ccache g++`, say.
+    """
+    named = shlex.split(os.environ.get("CXX", ""))
+    for program, *arguments in [named] if named else [[name] for name in COMPILERS]:
+        if found := shutil.which(program):
+            return [found, *arguments]
+    return None
 
 
-def compile_program(compiler: str, flags: Sequence[str], sources: Sequence[Path], to: Path) -> None:
+def compile_program(
+    compiler: Sequence[str], flags: Sequence[str], sources: Sequence[Path], to: Path
+) -> None:
     """Compile to a file that appears whole or not at all.
 
     Raises:
@@ -71,7 +79,7 @@ def compile_program(compiler: str, flags: Sequence[str], sources: Sequence[Path]
     """
     partial = to.with_name(f"{to.name}.{os.getpid()}.partial")
     try:
-        command = [compiler, *flags, *map(str, sources), "-o", str(partial)]
+        command = [*compiler, *flags, *map(str, sources), "-o", str(partial)]
         subprocess.run(command, check=True)
         partial.replace(to)
     finally:
@@ -90,19 +98,21 @@ def build(folder: Path = LIBRARIES) -> list[Path]:
     missing = {level: path for level, path in wanted.items() if not path.exists()}
     compiler = find_compiler()
     if missing and compiler is None:
-        print("no C++ compiler found: chatserve will run without its CPU kernels", file=sys.stderr)
+        named = os.environ.get("CXX")
+        reason = f"CXX is {named!r}, which is not there" if named else "no C++ compiler found"
+        print(f"{reason}: chatserve will run without its CPU kernels", file=sys.stderr)
     elif compiler is not None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(partial(_try_build_level, compiler), missing, missing.values()))
     return [path for path in wanted.values() if path.exists()]
 
 
-def _try_build_level(compiler: str, level: str, path: Path) -> None:
+def _try_build_level(compiler: Sequence[str], level: str, path: Path) -> None:
     flags = (*FLAGS, "-shared", *LEVELS[level])
     try:
         compile_program(compiler, flags, sorted(SOURCES.glob("*.cpp")), path)
     except subprocess.CalledProcessError:
-        print(f"{compiler} cannot build the CPU kernels for {level}", file=sys.stderr)
+        print(f"{' '.join(compiler)} cannot build the CPU kernels for {level}", file=sys.stderr)
 
 
 if __name__ == "__main__":

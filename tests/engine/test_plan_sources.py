@@ -158,14 +158,16 @@ def test_a_missing_gpu_is_one_line(config: EngineConfig, changes: dict[str, Any]
 def test_the_start_logs_limits_and_warnings_and_details_for_debugging(
     config: EngineConfig, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.DEBUG, "chatserve.engine.launch"):
+    with caplog.at_level(logging.DEBUG, "chatserve.engine.start_log"):
         build_engine(replace(config, max_num_seqs=200, max_num_batched_tokens=200))
 
-    records = [each for each in caplog.records if each.name == "chatserve.engine.launch"]
+    records = [each for each in caplog.records if each.name == "chatserve.engine.start_log"]
     lines = [(record.levelname, record.getMessage()) for record in records]
-    assert lines[0] == ("INFO", "serving tiny in float32 on cpu")
-    assert lines[1][0] == "INFO"
-    assert lines[1][1].startswith("limits: 200 requests, 200 tokens a step, ")
-    assert [level for level, _ in lines[2:]] == ["DEBUG", "DEBUG", "WARNING", "WARNING"]
-    assert lines[2][1].startswith("plan: --max-num-seqs 200: given; ")
-    assert lines[3][1].startswith("planned from: weights 0 MB; machine reads 1.0 GB/s")
+    levels = ["INFO", "INFO", "INFO", "DEBUG", "DEBUG", "WARNING", "WARNING"]
+    assert [level for level, _ in lines] == levels
+    backend, model, limits, reasons, inputs, *_ = [message for _, message in lines]
+    assert backend.startswith("computing with ")
+    assert model.startswith("serving tiny on cpu: weights in f32, 0 MB read for a token; ")
+    assert limits.startswith("limits: 200 requests, 200 tokens a step, ")
+    assert reasons.startswith("plan: --max-num-seqs 200: given; ")
+    assert inputs.startswith("planned from: weights 0 MB; machine reads 1.0 GB/s")

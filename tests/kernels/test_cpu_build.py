@@ -14,7 +14,7 @@ CHECK_PROGRAM = Path(__file__).with_name("check_cpu_kernels.cpp")
 
 
 @pytest.fixture
-def compiler() -> str:
+def compiler() -> list[str]:
     found = build.find_compiler()
     if found is None:
         pytest.skip("no C++ compiler on this machine")
@@ -30,10 +30,22 @@ def test_an_install_without_compiler_goes_on_and_says_so(
 
     assert libraries == []
     (line,) = capfd.readouterr().err.splitlines()
-    assert "no C++ compiler found" in line
+    assert "CXX is 'no-such-compiler', which is not there" in line
 
 
-def test_the_build_runs_where_nothing_is_installed_yet(compiler: str) -> None:
+def test_the_compiler_may_be_named_with_arguments(
+    compiler: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", f"env {compiler[0]} -pipe")
+
+    named = build.find_compiler()
+
+    assert named is not None
+    assert Path(named[0]).name == "env"
+    assert named[1:] == [compiler[0], "-pipe"]
+
+
+def test_the_build_runs_where_nothing_is_installed_yet(compiler: list[str]) -> None:
     process = subprocess.run(
         [sys.executable, "-I", "-S", str(build.__file__)],
         capture_output=True,
@@ -45,7 +57,7 @@ def test_the_build_runs_where_nothing_is_installed_yet(compiler: str) -> None:
     assert str(build.library_path("plain")) in process.stdout
 
 
-def test_a_second_build_finds_everything_there(compiler: str, tmp_path: Path) -> None:
+def test_a_second_build_finds_everything_there(compiler: list[str], tmp_path: Path) -> None:
     made = [build.library_path(level, tmp_path) for level in build.levels_of(platform.machine())]
     for library in made:
         library.touch()
@@ -53,7 +65,7 @@ def test_a_second_build_finds_everything_there(compiler: str, tmp_path: Path) ->
     assert build.build(tmp_path) == made
 
 
-def test_libraries_of_other_sources_are_removed(compiler: str, tmp_path: Path) -> None:
+def test_libraries_of_other_sources_are_removed(compiler: list[str], tmp_path: Path) -> None:
     for level in LEVELS:
         build.library_path(level, tmp_path).touch()
     old = tmp_path / "plain-0123456789abcdef.so"
@@ -65,7 +77,7 @@ def test_libraries_of_other_sources_are_removed(compiler: str, tmp_path: Path) -
 
 
 def test_a_level_that_the_compiler_refuses_is_left_out(
-    compiler: str,
+    compiler: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -86,7 +98,7 @@ def test_a_machine_of_another_kind_gets_the_plain_level() -> None:
 
 
 @pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
-def test_the_sanitizers_find_nothing(compiler: str, sanitizers: str, tmp_path: Path) -> None:
+def test_the_sanitizers_find_nothing(compiler: list[str], sanitizers: str, tmp_path: Path) -> None:
     flags = [*FLAGS, "-O1", "-g", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
 
     process = run_check_program([], compiler, flags, tmp_path)
@@ -98,14 +110,14 @@ def test_the_sanitizers_find_nothing(compiler: str, sanitizers: str, tmp_path: P
 @pytest.mark.needs_program("qemu-aarch64")
 def test_the_plain_level_computes_on_arm64(tmp_path: Path) -> None:
     process = run_check_program(
-        ["qemu-aarch64"], "aarch64-linux-gnu-g++", [*FLAGS, "-static"], tmp_path
+        ["qemu-aarch64"], ["aarch64-linux-gnu-g++"], [*FLAGS, "-static"], tmp_path
     )
 
     assert process.returncode == 0, process.stderr
 
 
 def run_check_program(
-    launcher: list[str], compiler: str, flags: list[str], folder: Path
+    launcher: list[str], compiler: list[str], flags: list[str], folder: Path
 ) -> "subprocess.CompletedProcess[str]":
     """Compile the program that compares every kernel with its formula, and run it."""
     program = folder / "check"

@@ -1,6 +1,5 @@
 """The choice of backend, and what a machine without a GPU or a compiler is spared."""
 
-import logging
 import os
 import subprocess
 import sys
@@ -57,20 +56,22 @@ def test_the_reference_can_be_asked_for() -> None:
 
 
 @pytest.mark.usefixtures("no_libraries")
-def test_without_libraries_the_reference_serves_and_one_line_warns(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    with caplog.at_level(logging.WARNING):
-        ops = get_ops("cpu")
-
-    assert isinstance(ops, TorchOps)
-    (record,) = caplog.records
-    assert "install a C++ compiler, then run `make install`" in record.getMessage()
+def test_without_libraries_the_reference_serves() -> None:
+    assert isinstance(get_ops("cpu"), TorchOps)
 
 
 @pytest.mark.usefixtures("no_libraries")
-def test_a_level_that_is_not_there_is_refused_with_what_is() -> None:
-    with pytest.raises(ConfigError, match=r"--cpu-level avx2: this machine has torch"):
+def test_a_level_is_refused_with_advice_where_nothing_is_built() -> None:
+    with pytest.raises(ConfigError, match=r"--cpu-level avx2: .* not built; install a C\+\+"):
+        get_ops("cpu", "avx2")
+
+
+def test_a_level_that_is_not_there_is_refused_with_those_that_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kernels, "usable_levels", lambda: ["plain"])
+
+    with pytest.raises(ConfigError, match="--cpu-level avx2: this machine runs plain and torch"):
         get_ops("cpu", "avx2")
 
 
