@@ -39,6 +39,7 @@ from benchmarks.record import write_record
 from chatserve.config import DEFAULT_MODEL, default_data_dir
 from chatserve.engine.kv_pool import allocate_kv_pages
 from chatserve.kernels import get_ops
+from chatserve.kernels.cpu.build import LEVELS
 from chatserve.kernels.ops import AttentionBatch, Ops
 from chatserve.model.catalog import resolve_model
 from chatserve.model.checkpoint import ConvertedModel, TextAssets
@@ -242,7 +243,8 @@ def print_random_figures(figures: RandomFigures) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--cpu-level", default="auto", help="as the engine's setting")
+    levels = ("auto", *LEVELS, "torch")
+    parser.add_argument("--cpu-level", default="auto", choices=levels, help="as the engine's")
     ops = get_ops(DEVICE, parser.parse_args().cpu_level)
     text_figures, random_figures = [], []
     print("| default model | read, MB | perplexity | rise | limit |\n|---|---:|---:|---:|---:|")

@@ -62,7 +62,10 @@ def main() -> None:
         sys.exit("OMP_NUM_THREADS is set: unset it, every server is to use all cores")
     rows = [row for row in all_rows() if not args.rows or row.key in args.rows]
     path: Path = args.record or measure(rows, args)
-    record = json.loads(path.read_text())
+    try:
+        record = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        sys.exit(f"{path} is no record of this benchmark: {error}")
     table = f"{table_of(record)}\n{provenance(record, path.name)}"
     print(table)
     if args.readme:
