@@ -26,7 +26,8 @@ namespace {
 // What a thread needs for its tasks: memory, kept from step to step.
 struct Scratch {
   ChunkTile tile;
-  ChunkRows chunks[2];  // the one that is worked on and the next
+  ChunkRows chunk;      // the one that is worked on
+  ChunkRows next;       // the one that is fetched meanwhile
   Buffer<bf16> q;       // the rows of a task, [num_rows, head_dim]
   std::vector<float*> states;
   std::vector<int64_t> num_visible;
@@ -50,13 +51,15 @@ void AttentionPlan::attend(const bf16* q, const PagedKV& kv, float scale, bf16* 
   thread_local Buffer<float> partials;
   const int64_t num_floats = first_partials_.back() * state_size(heads_.head_dim);
   const Call call{q, kv, scale, out, partials.reserve(num_floats)};
-  const int64_t num_kv_heads = heads_.num_kv_heads;
-  const int64_t num_prefills = static_cast<int64_t>(prefill_tasks_.size());
-  const int64_t num_tasks = num_prefills + static_cast<int64_t>(decode_tasks_.size());
-  Pool::instance().run(num_tasks * num_kv_heads, [&](int64_t i) {
-    const int64_t task = i / num_kv_heads, kv_head = i % num_kv_heads;
-    if (task < num_prefills) return run_prefill(call, prefill_tasks_[task], kv_head);
-    run_decode(call, decode_tasks_[task - num_prefills], kv_head);
+  const int64_t num_kv_heads = heads_.num_kv_heads, num_blocks = num_kv_heads / task_heads_;
+  const auto num_prefills = static_cast<int64_t>(prefill_tasks_.size()) * num_kv_heads;
+  const auto num_decodes = static_cast<int64_t>(decode_tasks_.size()) * num_blocks;
+  Pool::instance().run(num_prefills + num_decodes, [&](int64_t i) {
+    if (i < num_prefills) {
+      return run_prefill(call, prefill_tasks_[i / num_kv_heads], i % num_kv_heads);
+    }
+    i -= num_prefills;
+    run_decode(call, decode_tasks_[i / num_blocks], {i % num_blocks * task_heads_, task_heads_});
   });
   Pool::instance().run(batch_.num_decodes * num_kv_heads, [&](int64_t i) {
     finish_decode(call, i / num_kv_heads, i % num_kv_heads);
@@ -94,47 +97,56 @@ void AttentionPlan::locate(const PagedKV& kv, const ChunkPlace& place, ChunkRows
   }
 }
 
-// While a chunk is worked on, the next one is fetched from memory: that of the same thread's next
-// task, if it was the last one of a task.
-void AttentionPlan::run_decode(const Call& call, const DecodeTask& task, int64_t kv_head) const {
-  begin_decode(call, task, kv_head);
+// While a chunk is worked on, the next one is fetched from memory.
+void AttentionPlan::run_decode(const Call& call, const DecodeTask& task,
+                               const Heads& heads) const {
+  begin_decode(call, task, heads);
   Scratch& scratch = Scratch::of_this_thread();
-  const bool is_last_head = kv_head + 1 == heads_.num_kv_heads;
-  locate(call.kv, place_of(pieces_[task.first_piece], kv_head), scratch.chunks[0]);
+  const int64_t rows_per_head = (task.end - task.first) * heads_per_kv_;
   for (int64_t i = task.first_piece; i < task.end_piece; ++i) {
-    const bool is_last = i + 1 == task.end_piece;
-    const size_t next = is_last && !is_last_head ? task.first_piece : i + 1;
-    const int64_t next_head = !is_last ? kv_head : is_last_head ? 0 : kv_head + 1;
-    scratch.chunks[1].num_tokens = 0;
-    if (next < pieces_.size()) {
-      locate(call.kv, place_of(pieces_[next], next_head), scratch.chunks[1]);
-    }
-    Fetcher fetcher(scratch.chunks[1], heads_.head_dim);
-    scratch.tile.pack(scratch.chunks[0], heads_.head_dim, fetcher);
     const Piece& piece = pieces_[i];
-    const int64_t first = (piece.first - task.first) * heads_per_kv_;
-    const int64_t end = (piece.end - task.first) * heads_per_kv_;
-    std::fill_n(scratch.num_visible.begin() + first, end - first, piece.num_tokens);
-    scratch.tile.attend(scratch.rows(first, end, heads_.head_dim), call.scale, fetcher);
-    std::swap(scratch.chunks[0], scratch.chunks[1]);
+    locate_next(call.kv, task, i, heads, scratch.next);
+    Fetcher fetcher(scratch.next, heads.count * heads_.head_dim);
+    for (int64_t head = 0; head < heads.count; ++head) {
+      const int64_t first = head * rows_per_head + (piece.first - task.first) * heads_per_kv_;
+      const int64_t end = head * rows_per_head + (piece.end - task.first) * heads_per_kv_;
+      std::fill_n(scratch.num_visible.begin() + first, end - first, piece.num_tokens);
+      locate(call.kv, place_of(piece, heads.first + head), scratch.chunk);
+      scratch.tile.pack(scratch.chunk, heads_.head_dim, fetcher);
+      scratch.tile.attend(scratch.rows(first, end, heads_.head_dim), call.scale, fetcher);
+    }
   }
 }
 
-// Gather the rows of a task. Their states are where the second loop finds them.
+// Find what the thread reads after a piece: the next one, at the end of a task the first one of the
+// same task's other heads, and after those that of the task behind it.
+void AttentionPlan::locate_next(const PagedKV& kv, const DecodeTask& task, int64_t piece,
+                                const Heads& heads, ChunkRows& rows) const {
+  const bool is_last = piece + 1 == task.end_piece;
+  const bool is_last_head = heads.first + heads.count == heads_.num_kv_heads;
+  const int64_t next = is_last && !is_last_head ? task.first_piece : piece + 1;
+  const int64_t head = !is_last ? heads.first : is_last_head ? 0 : heads.first + heads.count;
+  rows.num_tokens = 0;
+  if (next < static_cast<int64_t>(pieces_.size())) locate(kv, place_of(pieces_[next], head), rows);
+}
+
+// Gather the rows of a task, head by head. Their states are where the second loop finds them.
 void AttentionPlan::begin_decode(const Call& call, const DecodeTask& task,
-                                 int64_t kv_head) const {
+                                 const Heads& heads) const {
   Scratch& scratch = Scratch::of_this_thread();
-  const int64_t first_head = kv_head * heads_per_kv_;
-  const int64_t num_rows = (task.end - task.first) * heads_per_kv_;
+  const int64_t num_rows = (task.end - task.first) * heads.count * heads_per_kv_;
   bf16* to = scratch.q.reserve(num_rows * heads_.head_dim);
   scratch.num_visible.resize(num_rows);
   scratch.states.clear();
-  for (int64_t i = task.first; i < task.end; ++i) {
-    const bf16* from = call.q + query_at(order_[i], first_head);
-    to = std::copy_n(from, heads_per_kv_ * heads_.head_dim, to);
-    for (int64_t head = first_head; head < first_head + heads_per_kv_; ++head) {
-      scratch.states.push_back(partial(call, order_[i], task.span, head));
-      clear_state(scratch.states.back(), heads_.head_dim);
+  for (int64_t kv_head = heads.first; kv_head < heads.first + heads.count; ++kv_head) {
+    const int64_t first_head = kv_head * heads_per_kv_;
+    for (int64_t i = task.first; i < task.end; ++i) {
+      const bf16* from = call.q + query_at(order_[i], first_head);
+      to = std::copy_n(from, heads_per_kv_ * heads_.head_dim, to);
+      for (int64_t head = first_head; head < first_head + heads_per_kv_; ++head) {
+        scratch.states.push_back(partial(call, order_[i], task.span, head));
+        clear_state(scratch.states.back(), heads_.head_dim);
+      }
     }
   }
 }
@@ -206,10 +218,14 @@ void AttentionPlan::run_prefill_span(const Call& call, const PrefillTask& task, 
       scratch.num_visible[row] = std::min(kChunkTokens, num_seen);
     }
     const int64_t num_tokens = std::min(kChunkTokens, end - begin);
-    locate(call.kv, {pages, chunk, num_tokens, kv_head}, scratch.chunks[0]);
-    scratch.chunks[1].num_tokens = 0;
-    Fetcher fetcher(scratch.chunks[1], head_dim);
-    scratch.tile.pack(scratch.chunks[0], head_dim, fetcher);
+    locate(call.kv, {pages, chunk, num_tokens, kv_head}, scratch.chunk);
+    scratch.next.num_tokens = 0;
+    if (begin + kChunkTokens < end) {
+      const int64_t num_next = std::min(kChunkTokens, end - begin - kChunkTokens);
+      locate(call.kv, {pages, chunk + 1, num_next, kv_head}, scratch.next);
+    }
+    Fetcher fetcher(scratch.next, head_dim);
+    scratch.tile.pack(scratch.chunk, head_dim, fetcher);
     scratch.tile.attend(scratch.rows(first, num_rows, head_dim), call.scale, fetcher);
   }
   float* const totals = scratch.totals.data();

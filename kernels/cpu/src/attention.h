@@ -71,11 +71,17 @@ class AttentionPlan {
 
   // A span of the decodes [first, end) of `order_`: some pieces of `pieces_`, chunk by chunk.
   struct DecodeTask {
-    int64_t span;
     int64_t first;
     int64_t end;
+    int64_t span;
     int64_t first_piece;
     int64_t end_piece;
+  };
+
+  // Some KV heads.
+  struct Heads {
+    int64_t first;
+    int64_t count;
   };
 
   struct Call {
@@ -96,12 +102,15 @@ class AttentionPlan {
   void plan_prefills();
   void sort_decodes();
   void plan_decodes();
-  void plan_span(int64_t span, int64_t first, int64_t end);
+  void plan_pieces(DecodeTask& task);
+  int64_t reach(int64_t first, int64_t end) const;
   int64_t num_shared_chunks(int64_t a, int64_t b) const;
   int64_t group_end(int64_t first, int64_t limit, int64_t chunk) const;
 
-  void run_decode(const Call& call, const DecodeTask& task, int64_t kv_head) const;
-  void begin_decode(const Call& call, const DecodeTask& task, int64_t kv_head) const;
+  void run_decode(const Call& call, const DecodeTask& task, const Heads& heads) const;
+  void begin_decode(const Call& call, const DecodeTask& task, const Heads& heads) const;
+  void locate_next(const PagedKV& kv, const DecodeTask& task, int64_t piece, const Heads& heads,
+                   ChunkRows& rows) const;
   void finish_decode(const Call& call, int64_t request, int64_t kv_head) const;
   void run_prefill(const Call& call, const PrefillTask& task, int64_t kv_head) const;
   void run_prefill_span(const Call& call, const PrefillTask& task, int64_t kv_head,
@@ -118,6 +127,7 @@ class AttentionPlan {
   HeadShape heads_;
   int64_t page_size_;
   int64_t heads_per_kv_;
+  int64_t task_heads_ = 1;  // KV heads that a decode's task goes through, a divisor of them all
   std::vector<PrefillTask> prefill_tasks_;
   std::vector<DecodeTask> decode_tasks_;
   std::vector<Piece> pieces_;

@@ -14,12 +14,16 @@
 //
 // - A prefill's tile of queries is one task, which goes through all that its rows see.
 //
-// Every task is done once for each KV head; the query heads that share it are rows of the task.
+// The query heads that share a KV head are rows of a task. A prefill's task is done for one KV head,
+// and so is that of a decode where there are few. Where there are many a task goes through all heads,
+// chunk by chunk: their KV lies side by side, and memory is fastest when it is read in order.
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "attention.h"
+#include "pool.h"
 
 namespace chatserve {
 namespace {
@@ -27,6 +31,9 @@ namespace {
 // Enough rows to make packing a chunk cheap beside computing with it, and few enough for tasks of
 // about the same size and for states that stay in the second cache.
 constexpr int64_t kTaskRows = 96;
+
+// With fewer tasks than this for each thread, the threads would not end together.
+constexpr int64_t kMinTasksPerThread = 4;
 
 int64_t num_pages(int64_t seq_len, int64_t page_size) {
   return (seq_len + page_size - 1) / page_size;
@@ -96,6 +103,8 @@ int64_t AttentionPlan::group_end(int64_t first, int64_t limit, int64_t chunk) co
   return end;
 }
 
+// Tasks lie in the order of their requests: a thread's share of them holds long and short spans, and
+// whoever helps another takes little that the other has begun to fetch.
 void AttentionPlan::plan_decodes() {
   int64_t longest = 0;
   first_partials_.push_back(0);
@@ -110,23 +119,40 @@ void AttentionPlan::plan_decodes() {
     for (int64_t first = 0, end; first < batch_.num_decodes; first = end) {
       const int64_t limit = std::min(batch_.num_decodes, first + most_requests);
       end = group_end(first, limit, span * kSpanChunks);
-      plan_span(span, first, end);
+      if (reach(first, end) > span * kSpanTokens) decode_tasks_.push_back({first, end, span, 0, 0});
     }
   }
+  std::sort(decode_tasks_.begin(), decode_tasks_.end(),
+            [](const DecodeTask& a, const DecodeTask& b) {
+              return std::make_pair(a.first, a.span) < std::make_pair(b.first, b.span);
+            });
+  for (DecodeTask& task : decode_tasks_) plan_pieces(task);
+  const auto num_tasks = static_cast<int64_t>(decode_tasks_.size());
+  const bool is_many = num_tasks >= kMinTasksPerThread * Pool::instance().num_threads();
+  task_heads_ = is_many ? heads_.num_kv_heads : 1;
 }
 
-// Add the span of decodes that share at least its first chunk, if they reach it at all.
-void AttentionPlan::plan_span(int64_t span, int64_t first, int64_t end) {
-  const int64_t first_piece = static_cast<int64_t>(pieces_.size());
-  for (int64_t chunk = span * kSpanChunks; chunk < (span + 1) * kSpanChunks; ++chunk) {
-    for (int64_t i = first, next; i < end; i = next) {
-      next = group_end(i, end, chunk);
-      const int64_t left = batch_.decode_seq_lens[order_[i]] - chunk * kChunkTokens;
-      if (left > 0) pieces_.push_back({chunk, i, next, std::min(left, kChunkTokens)});
+// Return the tokens of the longest of the decodes [first, end) of `order_`.
+int64_t AttentionPlan::reach(int64_t first, int64_t end) const {
+  int64_t longest = 0;
+  for (int64_t i = first; i < end; ++i) {
+    longest = std::max<int64_t>(longest, batch_.decode_seq_lens[order_[i]]);
+  }
+  return longest;
+}
+
+// Cut a span of decodes that share at least its first chunk, if they reach it, into pieces.
+void AttentionPlan::plan_pieces(DecodeTask& task) {
+  task.first_piece = static_cast<int64_t>(pieces_.size());
+  for (int64_t i = 0; i < kSpanChunks; ++i) {
+    const int64_t chunk = task.span * kSpanChunks + i;
+    for (int64_t first = task.first, end; first < task.end; first = end) {
+      end = group_end(first, task.end, chunk);
+      const int64_t left = batch_.decode_seq_lens[order_[first]] - chunk * kChunkTokens;
+      if (left > 0) pieces_.push_back({chunk, first, end, std::min(left, kChunkTokens)});
     }
   }
-  const int64_t end_piece = static_cast<int64_t>(pieces_.size());
-  if (end_piece > first_piece) decode_tasks_.push_back({span, first, end, first_piece, end_piece});
+  task.end_piece = static_cast<int64_t>(pieces_.size());
 }
 
 }  // namespace chatserve

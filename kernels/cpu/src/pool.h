@@ -30,6 +30,8 @@ class Pool {
   // Let `num_threads` threads share a loop from now on, the caller among them.
   void resize(int num_threads);
 
+  int64_t num_threads() const { return static_cast<int64_t>(num_shares_); }
+
   // Call `body(i)` once for each i in [0, count), and return when all calls have returned.
   template <class Body>
   void run(int64_t count, const Body& body) {
