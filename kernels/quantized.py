@@ -30,6 +30,9 @@ class QuantizedWeight:
 
     Owns: its tensors, which nobody changes.
     Used from: whoever loads the model, and the backend that packs it.
+
+    Raises:
+        ValueError: The tensors do not go together.
     """
 
     bits: int  # 8 or 4
@@ -39,11 +42,20 @@ class QuantizedWeight:
     dtype: torch.dtype = torch.bfloat16  # of the activations it is multiplied by
 
     def __post_init__(self) -> None:
-        assert self.bits == 4 or (self.bits == 8 and self.mins is None), self.bits
+        if self.bits not in (4, 8) or (self.bits == 8 and self.mins is not None):
+            raise ValueError(
+                f"no form of {self.bits} bits {'without' if self.mins is None else 'with'} mins"
+            )
         out_features, num_groups = self.scales.shape
         num_bytes = num_groups * GROUP_SIZE * self.bits // 8
-        assert self.codes.shape == (out_features, num_bytes), (self.codes.shape, self.scales.shape)
-        assert self.mins is None or self.mins.shape == self.scales.shape, self.mins.shape
+        if self.codes.shape != (out_features, num_bytes) or self.codes.dtype != torch.uint8:
+            raise ValueError(
+                f"codes of {self.codes.dtype} {tuple(self.codes.shape)} do not go with scales of "
+                f"{tuple(self.scales.shape)} and {self.bits} bits"
+            )
+        for numbers in (self.scales, self.scales if self.mins is None else self.mins):
+            if numbers.shape != self.scales.shape or numbers.dtype != torch.float16:
+                raise ValueError(f"scales or mins of {numbers.dtype} {tuple(numbers.shape)}")
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -4,12 +4,30 @@ Owns `ModelConfig` and the families this build can run. Knows no file format and
 readers of GGUF files and Hugging Face folders translate into it, the decoder is built from it.
 """
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from chatserve.errors import ModelError
 
 SUPPORTED_ARCHITECTURES = ("llama", "mistral", "qwen2")
+
+
+_LARGEST = 1 << 24
+"""No dimension of a model comes near this. What a damaged or hostile file says may."""
+
+_MOST_LAYERS = 4096
+
+
+def as_size(name: str, value: object, largest: int = _LARGEST) -> int:
+    """Return a dimension as a model file gives it.
+
+    Raises:
+        ModelError: It is no whole number from 1 to `largest`.
+    """
+    if not isinstance(value, int) or not 1 <= value <= largest:
+        raise ModelError(f"{name} must be a whole number from 1 to {largest:,}, received {value!r}")
+    return value
 
 
 def check_architecture(architecture: str) -> None:
@@ -52,6 +70,16 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         check_architecture(self.architecture)
+        for name in ("vocab_size", "hidden_size", "intermediate_size", "num_heads", "num_kv_heads"):
+            as_size(name, getattr(self, name))
+        as_size("num_layers", self.num_layers, _MOST_LAYERS)
+        as_size("max_position_embeddings", self.max_position_embeddings)
+        for name in ("rms_norm_eps", "rope_theta"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 < value < math.inf:
+                raise ModelError(f"{name} must be a number above 0, received {value!r}")
+        if as_size("head_dim", self.head_dim) % 2:
+            raise ModelError(f"heads of {self.head_dim} dimensions cannot be rotated by halves")
         if self.num_heads % self.num_kv_heads:
             raise ModelError(
                 f"{self.num_heads} attention heads cannot share {self.num_kv_heads} KV heads evenly"

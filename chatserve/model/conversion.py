@@ -11,10 +11,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from chatserve.errors import ModelError
 from chatserve.kernels.quantized import QuantizedWeight, Weight, quantize
 from chatserve.model.checkpoint import Checkpoint, ConvertedModel
 from chatserve.model.precision import Form, Quantization, served_forms
-from chatserve.model.weight_layout import decoder_sources
+from chatserve.model.weight_layout import decoder_sources, part_rows
 
 
 def convert(
@@ -26,12 +27,33 @@ def convert(
         ModelError: A tensor is missing or unreadable.
     """
     forms = served_forms(checkpoint.config, checkpoint.stored_form, quantization)
-    weights = {
-        name: to_form([checkpoint.read_tensor(source) for source in sources], forms[name], dtype)
-        for name, sources in decoder_sources(checkpoint.config)
-        if name in forms
-    }
+    weights: dict[str, Weight] = {}
+    for name, sources in decoder_sources(checkpoint.config):
+        if name in forms:
+            parts = [checkpoint.read_tensor(source) for source in sources]
+            _check_parts(name, parts, part_rows(checkpoint.config, name))
+            weights[name] = to_form(parts, forms[name], dtype)
     return ConvertedModel(checkpoint.config, checkpoint.text, forms, weights)
+
+
+def _check_parts(name: str, parts: Sequence[Weight], rows: Sequence[int] | None) -> None:
+    """Refuse parts that would fit together and be taken for each other.
+
+    A weight of one part is checked when the decoder takes it.
+    """
+    if rows is None:
+        return
+    if [part.shape[0] for part in parts] != list(rows):
+        found = " and ".join(str(part.shape[0]) for part in parts)
+        wanted = " and ".join(map(str, rows))
+        raise ModelError(
+            f"the weights do not fit the configuration: the parts of {name} have {found} rows, "
+            f"expected {wanted}"
+        )
+    if len({tuple(part.shape[1:]) for part in parts}) > 1:
+        raise ModelError(
+            f"the weights do not fit the configuration: the parts of {name} differ in width"
+        )
 
 
 def to_form(parts: Sequence[Weight], form: Form, dtype: torch.dtype) -> Weight:

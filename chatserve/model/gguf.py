@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from chatserve.errors import ModelError
 from chatserve.kernels.quantized import Weight
 from chatserve.model.checkpoint import Checkpoint
 from chatserve.model.config import ModelConfig
@@ -56,6 +57,8 @@ def _halves_from_pairs(name: str, values: Tensor, config: ModelConfig) -> Tensor
     if ".q_proj." not in name and ".k_proj." not in name:
         return values
     num_heads = config.num_heads if ".q_proj." in name else config.num_kv_heads
+    if len(values) != num_heads * config.head_dim:
+        raise ModelError(f"{name} has {len(values)} rows, expected {num_heads * config.head_dim}")
     # rows as [num_heads, pair, member] become [num_heads, member, pair]
     rows = values.view(num_heads, config.head_dim // 2, 2, *values.shape[1:])
     return rows.transpose(1, 2).reshape(values.shape)

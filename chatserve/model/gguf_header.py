@@ -14,7 +14,7 @@ from gguf.quants import dequantize
 from numpy.typing import NDArray
 
 from chatserve.errors import ModelError
-from chatserve.model.config import ModelConfig, check_architecture
+from chatserve.model.config import ModelConfig, as_size, check_architecture
 from chatserve.model.precision import GROUP_SIZE, Form
 
 MAGIC = b"GGUF"
@@ -82,8 +82,8 @@ class GGUFHeader:
     def _read_config(self) -> ModelConfig:
         prefix = str(self._required("general.architecture"))  # of the keys below as well
         check_architecture(prefix)
-        num_heads = self._required(f"{prefix}.attention.head_count")
-        hidden_size = self._required(f"{prefix}.embedding_length")
+        num_heads = self._size(f"{prefix}.attention.head_count")
+        hidden_size = self._size(f"{prefix}.embedding_length")
         head_dim = self.field(f"{prefix}.attention.key_length", hidden_size // num_heads)
         self._refuse_unsupported_rotation(prefix, head_dim)
         return ModelConfig(
@@ -110,11 +110,16 @@ class GGUFHeader:
             raise ModelError(f"{self.path} lacks the metadata key {key!r}")
         return value
 
+    def _size(self, key: str) -> int:
+        return as_size(f"{self.path}: {key}", self._required(key))
+
     def _vocab_size(self) -> int:
         """Return the rows of the embedding; there may be more of them than tokens."""
         embedding = self._tensors.get("token_embd.weight")
         if embedding is None:
             raise ModelError(f"{self.path} has no tensor 'token_embd.weight'")
+        if len(embedding.shape) != 2:
+            raise ModelError(f"{self.path}: 'token_embd.weight' is no matrix")
         return int(embedding.shape[1])  # GGUF lists dimensions from the innermost
 
     def _rope_factors(self) -> tuple[float, ...]:

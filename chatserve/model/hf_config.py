@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from chatserve.errors import ModelError
-from chatserve.model.config import ModelConfig, check_architecture
+from chatserve.model.config import ModelConfig, as_size, check_architecture
 
 Json = dict[str, Any]
 
@@ -28,6 +28,8 @@ def read_config(folder: Path) -> ModelConfig:
         return _model_config(fields)
     except KeyError as error:
         raise ModelError(f"{folder / 'config.json'} lacks the key {error}") from error
+    except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise ModelError(f"{folder / 'config.json'} is not what it should be: {error}") from error
 
 
 def read_json(path: Path) -> Json:
@@ -42,15 +44,16 @@ def read_json(path: Path) -> Json:
 
 
 def _model_config(fields: Json) -> ModelConfig:
-    num_heads = fields["num_attention_heads"]
-    head_dim = fields.get("head_dim") or fields["hidden_size"] // num_heads
+    num_heads = as_size("num_attention_heads", fields["num_attention_heads"])
+    hidden_size = as_size("hidden_size", fields["hidden_size"])
+    head_dim = as_size("head_dim", fields.get("head_dim") or hidden_size // num_heads)
     rope = _rope_parameters(fields)
     is_qwen2 = fields["model_type"] == "qwen2"
     has_bias = bool(fields.get("attention_bias", False))
     return ModelConfig(
         architecture=fields["model_type"],
         vocab_size=fields["vocab_size"],
-        hidden_size=fields["hidden_size"],
+        hidden_size=hidden_size,
         intermediate_size=fields["intermediate_size"],
         num_layers=fields["num_hidden_layers"],
         num_heads=num_heads,

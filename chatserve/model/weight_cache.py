@@ -25,9 +25,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from chatserve.errors import ModelError
 from chatserve.kernels.quantized import QuantizedWeight, Weight
 from chatserve.model.checkpoint import ConvertedModel, TextAssets
 from chatserve.model.config import ModelConfig
+from chatserve.model.decoder import check_weights
 from chatserve.model.precision import Form, Quantization
 from chatserve.model.weight_layout import EMBEDDING
 
@@ -37,10 +39,14 @@ _FORMAT_VERSION = 2
 # What is served, then which version and contents. Version 1 did not name the quantisation.
 _CACHE_NAME = re.compile(
     r"(?P<served>(?P<as_version_1>.+-(float32|bfloat16|float16))(-(file|none|int8|int4))?)"
-    r"-v[0-9]+-[0-9a-f]{16}\.safetensors"
+    r"-v[0-9]+-[0-9a-f]{16}\.safetensors",
+    re.DOTALL,  # a model's file may be named anything
 )
 
 _MANIFEST = "chatserve"
+
+_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, ModelError)
+"""What comes of a header that says something else than it should."""
 
 logger = logging.getLogger(__name__)
 
@@ -62,13 +68,15 @@ def read_converted(path: Path) -> ConvertedModel | None:
             manifest = json.loads(file.metadata()[_MANIFEST])
             forms = {name: Form(value) for name, value in manifest["forms"].items()}
             dtype = file.get_tensor(EMBEDDING).dtype
-            return ConvertedModel(
+            converted = ConvertedModel(
                 config=ModelConfig.from_dict(manifest["config"]),
                 text=TextAssets.from_dict(manifest["text"]),
                 forms=forms,
                 weights={name: _read(file, name, form, dtype) for name, form in forms.items()},
             )
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+            check_weights(converted.config, converted.weights)
+            return converted
+    except (SafetensorError, OSError, *_DAMAGE) as error:
         logger.warning("ignoring the damaged weight cache %s: %s", path, error)
         return None
 
@@ -85,6 +93,8 @@ def write_converted(path: Path, model: ConvertedModel) -> None:
 def _read(file: Any, name: str, form: Form, dtype: torch.dtype) -> Weight:
     if form is Form.DENSE:
         dense: Tensor = file.get_tensor(name)
+        if dense.dtype != dtype:
+            raise ValueError(f"{name} is of {dense.dtype}, the embedding of {dtype}")
         return dense
     return QuantizedWeight(
         bits=form.bits,
@@ -129,7 +139,7 @@ def _stored_tensors(model: ConvertedModel) -> dict[str, Tensor]:
 def _remove_older(path: Path) -> None:
     """Remove files whose names differ from this one's in version and fingerprint only."""
     own = _CACHE_NAME.fullmatch(path.name)
-    assert own is not None, path
+    assert own is not None, f"{path.name!r} is no name of this cache"
     for other in path.parent.iterdir():
         found = _CACHE_NAME.fullmatch(other.name)
         if found and other != path and found["served"] in own.group("served", "as_version_1"):

@@ -42,6 +42,16 @@ def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
+def part_rows(config: ModelConfig, name: str) -> tuple[int, ...] | None:
+    """Return how many rows each part of a fused weight has; None for a weight of one part."""
+    if ".qkv_proj." in name:
+        kv_rows = config.num_kv_heads * config.head_dim
+        return config.num_heads * config.head_dim, kv_rows, kv_rows
+    if ".gate_up_proj." in name:
+        return config.intermediate_size, config.intermediate_size
+    return None
+
+
 def decoder_sources(config: ModelConfig) -> Iterator[tuple[str, list[str]]]:
     """Yield each decoder weight with the source tensors whose rows it stacks, in order.
 

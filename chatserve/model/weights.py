@@ -9,6 +9,7 @@ changes gets another name, and so a stale cache is never used. Random weights ar
 
 import hashlib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -165,12 +166,20 @@ def _loaded(
         chat_template=text.chat_template,
         bos_token=text.bos_token,
         eos_token=text.eos_token,
-        eos_token_ids=text.eos_token_ids,
+        eos_token_ids=_known_ids(text.eos_token_ids, converted.config.vocab_size),
         adds_bos=text.adds_bos,
         default_temperature=text.default_temperature,
         default_top_p=text.default_top_p,
         default_top_k=text.default_top_k,
     )
+
+
+def _known_ids(token_ids: Sequence[int], vocab_size: int) -> tuple[int, ...]:
+    """Return the ends of sequence that the model has a logit for; files name others, too."""
+    known = tuple(token_id for token_id in token_ids if 0 <= token_id < vocab_size)
+    if len(known) < len(token_ids):
+        logger.warning("ignoring ends of sequence outside the vocabulary: %s", token_ids)
+    return known
 
 
 def _log(summary: WeightSummary) -> None:

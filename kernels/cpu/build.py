@@ -111,7 +111,7 @@ def _try_build_level(compiler: Sequence[str], level: str, path: Path) -> None:
     flags = (*FLAGS, "-shared", *LEVELS[level])
     try:
         compile_program(compiler, flags, sorted(SOURCES.glob("*.cpp")), path)
-    except subprocess.CalledProcessError:
+    except (subprocess.CalledProcessError, OSError):
         print(f"{' '.join(compiler)} cannot build the CPU kernels for {level}", file=sys.stderr)
 
 

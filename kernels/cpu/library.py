@@ -7,7 +7,10 @@ as addresses. A call through ctypes lets other Python threads run meanwhile.
 import ctypes
 import platform
 from ctypes import c_bool, c_float, c_int, c_int64, c_void_p
+from pathlib import Path
+from typing import Any
 
+from chatserve.errors import ConfigError
 from chatserve.kernels.cpu.build import levels_of, library_path
 
 
@@ -126,7 +129,7 @@ def usable_levels() -> list[str]:
     """Return the levels that were built and that this processor has, best first."""
     if not library_path("plain").exists():
         return []
-    has_level = ctypes.CDLL(str(library_path("plain"))).chatserve_has_level
+    has_level = _function(_open("plain"), "has_level")
     has_level.restype = c_bool
     return [
         level
@@ -136,13 +139,36 @@ def usable_levels() -> list[str]:
 
 
 def load_library(level: str) -> ctypes.CDLL:
-    """Return the library of a usable level, its functions declared."""
-    library = ctypes.CDLL(str(library_path(level)))
+    """Return the library of a usable level, its functions declared.
+
+    Raises:
+        ConfigError: The file is damaged.
+    """
+    library = _open(level)
     for name, types in _ARGUMENTS.items():
-        function = library[f"chatserve_{name}"]
+        function = _function(library, name)
         function.argtypes, function.restype = types, None
         setattr(library, f"chatserve_{name}", function)
     library.chatserve_forward.restype = c_bool
     library.chatserve_packed_bytes.argtypes = (_SIZE, _SIZE, _SIZE)
     library.chatserve_packed_bytes.restype = c_int64
     return library
+
+
+def _open(level: str) -> ctypes.CDLL:
+    path = library_path(level)
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise _damaged(path) from error
+
+
+def _function(library: ctypes.CDLL, name: str) -> Any:
+    try:
+        return library[f"chatserve_{name}"]
+    except AttributeError as error:
+        raise _damaged(Path(library._name)) from error
+
+
+def _damaged(path: Path) -> ConfigError:
+    return ConfigError(f"{path} is damaged: delete it and run `make install`")

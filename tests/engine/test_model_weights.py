@@ -1,6 +1,9 @@
 """Loading and the weight cache: converted once, never stale, never trusted when damaged."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +14,10 @@ from engine.model_helpers import (
     load_tensors,
     make_hf_model,
     write_gguf,
+    write_hf_folder,
 )
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 from chatserve.errors import ModelError
 from chatserve.model import weight_cache
@@ -140,3 +146,93 @@ def test_a_changed_source_leaves_no_file_of_its_old_contents(source: Path, cache
     load_tensors(source, cache_dir)
 
     assert len(list(cache_dir.iterdir())) == 1
+
+
+def rewrite_manifest(cached: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the manifest in a cache file and leave its tensors as they are."""
+    with safe_open(cached, framework="pt") as file:
+        manifest = json.loads(file.metadata()["chatserve"])
+        tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+    change(manifest)
+    cached.unlink()
+    save_file(tensors, cached, metadata={"chatserve": json.dumps(manifest)})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda manifest: manifest["config"].update(num_layers=0),
+        lambda manifest: manifest["config"].update(num_layers=1),
+        lambda manifest: manifest["config"].update(num_heads=4, num_kv_heads=3),
+        lambda manifest: manifest["config"].update(architecture="x"),
+        lambda manifest: manifest["forms"].update({"norm.weight": "Q8_0"}),
+        lambda manifest: manifest["forms"].pop("norm.weight"),
+        lambda manifest: manifest.update(forms=["norm.weight"]),
+        lambda manifest: manifest.update(text=None),
+    ],
+)
+def test_a_cache_file_that_says_something_else_is_reported_and_rebuilt(
+    source: Path,
+    cache_dir: Path,
+    change: Callable[[dict[str, Any]], object],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    expected = load_tensors(source, cache_dir)
+    (cached,) = cache_dir.iterdir()
+    rewrite_manifest(cached, change)
+
+    received = load_tensors(source, cache_dir)
+
+    assert_same_tensors(received, expected)
+    assert "damaged weight cache" in caplog.text
+
+
+def test_a_cached_weight_of_another_dtype_is_reported_and_rebuilt(
+    source: Path, cache_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected = load_tensors(source, cache_dir)
+    (cached,) = cache_dir.iterdir()
+    with safe_open(cached, framework="pt") as file:
+        metadata = file.metadata()
+        tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+    tensors["norm.weight"] = tensors["norm.weight"].half()
+    cached.unlink()
+    save_file(tensors, cached, metadata=metadata)
+
+    received = load_tensors(source, cache_dir)
+
+    assert_same_tensors(received, expected)
+    assert "damaged weight cache" in caplog.text
+
+
+def test_a_model_whose_file_name_has_a_line_break_is_cached(source: Path, cache_dir: Path) -> None:
+    odd = source.rename(source.with_name("a\nb.gguf"))
+
+    load(odd, cache_dir)
+
+    assert len(list(cache_dir.iterdir())) == 1
+
+
+def test_ends_of_sequence_outside_the_vocabulary_are_ignored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = write_hf_folder(make_hf_model(hf_configs()["plain"]), tmp_path / "model")
+    (folder / "generation_config.json").write_text('{"eos_token_id": [2, 70000, -1]}')
+
+    model = load(folder, tmp_path / "cache")
+
+    assert 70000 not in model.eos_token_ids
+    assert -1 not in model.eos_token_ids
+    assert 2 in model.eos_token_ids
+    assert "ignoring ends of sequence outside the vocabulary" in caplog.text
+
+
+def test_gate_and_up_of_different_heights_are_refused(tmp_path: Path) -> None:
+    model = make_hf_model(hf_configs()["plain"])
+    mlp = model.model.layers[1].mlp
+    mlp.gate_proj.weight.data = mlp.gate_proj.weight.data[:-8]
+    mlp.up_proj.weight.data = torch.cat([mlp.up_proj.weight.data, mlp.up_proj.weight.data[:8]])
+    file = write_gguf(model, tmp_path / "uneven.gguf")
+
+    with pytest.raises(ModelError, match=r"gate_up_proj\.weight have 56 and 72 rows, expected 64"):
+        load(file, tmp_path / "cache")

@@ -92,6 +92,17 @@ def test_a_level_that_the_compiler_refuses_is_left_out(
     assert "cannot build the CPU kernels for plain" in capfd.readouterr().err
 
 
+def test_a_compiler_that_makes_nothing_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CXX", "true")
+
+    libraries = build.build(tmp_path)
+
+    assert libraries == []
+    assert "cannot build the CPU kernels for plain" in capfd.readouterr().err
+
+
 def test_a_machine_of_another_kind_gets_the_plain_level() -> None:
     assert build.levels_of("aarch64") == ("plain",)
     assert build.levels_of("x86_64") == ("avx512", "avx2", "plain")

@@ -1,8 +1,10 @@
 """The choice of backend, and what a machine without a GPU or a compiler is spared."""
 
+import _ctypes
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from kernel_helpers import cpu_ops
@@ -10,7 +12,7 @@ from kernel_helpers import cpu_ops
 from chatserve import kernels
 from chatserve.errors import ConfigError
 from chatserve.kernels import get_ops
-from chatserve.kernels.cpu import CpuOps, usable_levels
+from chatserve.kernels.cpu import CpuOps, library, usable_levels
 from chatserve.kernels.cpu.build import LEVELS
 from chatserve.kernels.torch_ops import TorchOps
 
@@ -73,6 +75,26 @@ def test_a_level_that_is_not_there_is_refused_with_those_that_are(
 
     with pytest.raises(ConfigError, match="--cpu-level avx2: this machine runs plain and torch"):
         get_ops("cpu", "avx2")
+
+
+@pytest.mark.parametrize("content", [b"", b"no library"], ids=["empty", "garbage"])
+def test_a_damaged_library_is_one_clear_error(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = tmp_path / "plain.so"
+    damaged.write_bytes(content)
+    monkeypatch.setattr(library, "library_path", lambda level: damaged)
+
+    with pytest.raises(ConfigError, match=r"plain\.so is damaged: delete it and run"):
+        get_ops("cpu")
+
+
+def test_a_library_of_something_else_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Path(_ctypes.__file__)
+    monkeypatch.setattr(library, "library_path", lambda level: other)
+
+    with pytest.raises(ConfigError, match="is damaged: delete it and run"):
+        get_ops("cpu")
 
 
 def test_cuda_gets_triton_even_for_a_numbered_device() -> None:
