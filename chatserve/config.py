@@ -256,7 +256,7 @@ class EngineConfig:
         "CPU threads for the model's arithmetic",
         kinds.number(1, 1024),
         default=None,
-        default_text="one per core",
+        default_text="OMP_NUM_THREADS, or one per core",
     )
     log_level: str = _log_level()
 
