@@ -19,7 +19,7 @@ from chatserve.kernels.cpu.attention import (
 from chatserve.kernels.cpu.layer_stack import CpuStack, can_stack
 from chatserve.kernels.cpu.library import CHeadShape, load_library, usable_levels
 from chatserve.kernels.cpu.linear import CpuLinear
-from chatserve.kernels.cpu.memory import WeightMemory
+from chatserve.kernels.cpu.memory import WeightMemory, address
 from chatserve.kernels.layer_stack import OpByOpStack
 from chatserve.kernels.ops import KVPages, LayerStack, PackedLinear, StackWeights
 from chatserve.kernels.quantized import Weight
@@ -62,9 +62,7 @@ class CpuOps:
         if x.dtype != torch.bfloat16:
             return self._reference.rms_norm(x, weight, eps)
         normed = torch.empty_like(x)
-        self._library.chatserve_rms_norm(
-            _address(x), _address(weight), eps, *x.shape, normed.data_ptr()
-        )
+        self._library.chatserve_rms_norm(*_bf16(x, weight), eps, *x.shape, normed.data_ptr())
         return normed
 
     def add_rms_norm(
@@ -74,7 +72,7 @@ class CpuOps:
             return self._reference.add_rms_norm(x, residual, weight, eps)
         normed, total = torch.empty_like(x), torch.empty_like(x)
         self._library.chatserve_add_rms_norm(
-            *(_address(x), _address(residual), _address(weight), eps, *x.shape),
+            *(*_bf16(x, residual, weight), eps, *x.shape),
             *(normed.data_ptr(), total.data_ptr()),
         )
         return normed, total
@@ -95,9 +93,10 @@ class CpuOps:
         num_heads = qkv.shape[1] - 2 * num_kv_heads
         q = qkv.new_empty(num_tokens, num_heads, head_dim)
         self._library.chatserve_rotary_kv_write(
-            *(_address(qkv), _address(cos), _address(sin), _address(slot_mapping), num_tokens),
+            *(*_bf16(qkv), address(cos, torch.float32), address(sin, torch.float32)),
+            *(address(slot_mapping, torch.int64), num_tokens),
             CHeadShape(num_heads, num_kv_heads, head_dim),
-            *(q.data_ptr(), _address(k_pages), _address(v_pages)),
+            *(q.data_ptr(), *_bf16(k_pages, v_pages)),
         )
         return q
 
@@ -106,7 +105,7 @@ class CpuOps:
             return self._reference.silu_and_mul(gate_up)
         num_tokens, width = gate_up.shape[0], gate_up.shape[1] // 2
         out = gate_up.new_empty(num_tokens, width)
-        self._library.chatserve_silu_and_mul(_address(gate_up), num_tokens, width, out.data_ptr())
+        self._library.chatserve_silu_and_mul(*_bf16(gate_up), num_tokens, width, out.data_ptr())
         return out
 
     def page_copy(self, kv: KVPages, sources: Tensor, destinations: Tensor) -> None:
@@ -144,7 +143,6 @@ class CpuOps:
         return attend(self._library, batch, q, k_pages, v_pages, scale)
 
 
-def _address(tensor: Tensor) -> int:
-    """Return where a tensor lies; the kernels know no strides."""
-    assert tensor.is_contiguous(), (tensor.shape, tensor.stride())
-    return tensor.data_ptr()
+def _bf16(*tensors: Tensor) -> list[int]:
+    """Return the addresses of bfloat16 tensors."""
+    return [address(tensor, torch.bfloat16) for tensor in tensors]

@@ -24,7 +24,8 @@ namespace chatserve {
 
 class Pool {
  public:
-  // The pool of this process. It is never destroyed: its threads run until the process ends.
+  // The pool of this process. It is never destroyed: its threads run until the process ends. A child
+  // made by fork has none of them, and works alone as long as nobody resizes its pool.
   static Pool& instance();
 
   // Let `num_threads` threads share a loop from now on, the caller among them.
