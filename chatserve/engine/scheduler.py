@@ -15,8 +15,11 @@ One step, in this order, under a budget of `max_num_batched_tokens`:
      other, a running request goes back to waiting, its computed KV into the tree, until there is
      one: the youngest of the tenant that is furthest ahead. The oldest request is never a victim of
      others, so somebody always gets on.
-  2. Running requests that still prefill get chunks, oldest first.
-  3. Waiting requests are admitted, while there are seats, budget and pages for the whole prompt
+  2. Where running requests still prefill, waiting ones that need little more than what is cached
+     are admitted before them, within a part of the budget. A follow-up question would otherwise
+     wait for a long prompt that came a moment earlier, and that one hardly notices.
+  3. Running requests that prefill get chunks, oldest first.
+  4. Waiting requests are admitted, while there are seats, budget and pages for the whole prompt
      (`waiting_line.py` has their order). One that shares more of its uncached prefix with a running
      prefill than the cache knows yet is passed over: that one leads, and its pages will be there
      in a few steps.
@@ -53,6 +56,9 @@ from chatserve.engine.running_prefix import borrow_tail, shared_whole_pages, wil
 from chatserve.engine.tenant_shares import TenantShares
 from chatserve.engine.waiting_line import WaitingLine
 from chatserve.errors import InvalidRequest
+
+_QUICK_PART = 4
+"""What part of a step's budget may go to quick requests before prefills that are running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +167,14 @@ class Scheduler:
         for request in list(self.running):  # 1
             if request.state is RequestState.RUNNING and not request.is_prefilling:
                 self._schedule_decode(request, step)
-        for request in self.running:  # 2
-            if request.is_prefilling and step.budget > 0:
+        step.settled = list(self.running)
+        prefilling = [request for request in step.settled if request.is_prefilling]
+        if prefilling:
+            self._admit_waiting(step, self.config.max_num_batched_tokens // _QUICK_PART)  # 2
+        for request in prefilling:  # 3
+            if step.budget > 0:
                 self._schedule_run(request, step)
-        self._admit_waiting(step)  # 3
+        self._admit_waiting(step)  # 4
         self.waiting.count_step()
         return SchedulerOutput(step.scheduled, step.page_copies, step.admitted, step.preempted)
 
@@ -211,10 +221,10 @@ class Scheduler:
         self.waiting.add(request)
         step.preempted.append(request)
 
-    def _admit_waiting(self, step: "_Step") -> None:
+    def _admit_waiting(self, step: "_Step", quick_tokens: int | None = None) -> None:
+        """Admit in order; given `quick_tokens`, until one would take more than is left of them."""
         if not self.waiting or not self._has_room(step):
             return
-        settled = list(self.running)
         for request in self.waiting.in_order(self._num_uncached_tokens):
             if not self._has_room(step):
                 break
@@ -225,7 +235,12 @@ class Scheduler:
             if self.cache.enabled:
                 # Only from those that were here before this step: what the others have of their
                 # page is itself still to be copied.
-                match = borrow_tail(settled, request, match, scopes, self.cache.page_size)
+                match = borrow_tail(step.settled, request, match, scopes, self.cache.page_size)
+            if quick_tokens is not None:
+                num_tokens = request.num_tokens - match.num_tokens(self.cache.page_size)
+                if num_tokens > min(quick_tokens, step.budget):
+                    break
+                quick_tokens -= num_tokens
             if not self._try_admit(request, match, scopes, step):
                 break  # nobody overtakes a request that waits for pages
             self.waiting.remove(request)
@@ -371,6 +386,7 @@ class _Step:
         self.scheduled: list[ScheduledRequest] = []
         self.page_copies: list[PageCopy] = []
         self.admitted: list[Request] = []
+        self.settled: list[Request] = []  # that were running before this step admitted any
         self.preempted: list[Request] = []
 
     def unschedule(self, request: Request) -> None:

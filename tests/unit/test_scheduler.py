@@ -42,6 +42,35 @@ def test_decodes_come_first_and_prefill_takes_the_rest_of_the_budget() -> None:
     ]
 
 
+def step_tokens(rig: SchedulerRig) -> dict[str, int]:
+    """Run a step; return how many tokens of each request it computed."""
+    return {run.request.request_id: len(run.token_ids) for run in rig.step().scheduled}
+
+
+def test_a_follow_up_does_not_wait_for_a_long_prompt_that_is_being_computed() -> None:
+    rig = SchedulerRig(max_num_batched_tokens=16)
+    rig.add(make_request("first turn", PROMPT, max_tokens=1))
+    rig.run()
+    rig.add(make_request("long", list(range(100, 160)), max_tokens=1))
+    rig.step()
+    rig.add(make_request("follow-up", [*PROMPT, 98, 99], max_tokens=1))
+
+    assert step_tokens(rig) == {"follow-up": 2, "long": 14}
+
+
+def test_what_is_quick_takes_a_quarter_of_a_step_and_no_more() -> None:
+    rig = SchedulerRig(max_num_batched_tokens=16, max_num_seqs=16)
+    rig.add(make_request("first turn", PROMPT, max_tokens=1))
+    rig.run()
+    rig.add(make_request("long", list(range(100, 160)), max_tokens=1))
+    rig.step()
+    rig.add(*(make_request(f"r{i}", [*PROMPT, 90 + i, 99], max_tokens=1) for i in range(3)))
+    rig.add(make_request("other", list(range(200, 205)), max_tokens=1))
+
+    assert step_tokens(rig) == {"r0": 2, "r1": 2, "long": 12}
+    assert step_tokens(rig) == {"r2": 2, "long": 14}
+
+
 def test_eight_streams_advance_in_every_step() -> None:
     rig = SchedulerRig(max_num_batched_tokens=16)
     rig.add(*(make_request(f"r{i}", [i + 3], max_tokens=20) for i in range(8)))
