@@ -133,7 +133,8 @@ def print_shared_prefix(kernels: Ops, repetitions: int) -> None:
             },
             repetitions,
         )
-        ratio = seconds["shared"] / (seconds["one"] + seconds["suffixes"])
+        others = seconds["suffixes"] * (num - 1) / num  # the one session has its own
+        ratio = seconds["shared"] / (seconds["one"] + others)
         times = " | ".join(f"{1e3 * value:.2f}" for value in seconds.values())
         print(f"| {num} | {times} | {ratio:.2f} |")
 

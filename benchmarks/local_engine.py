@@ -112,7 +112,6 @@ def load_local_model(dtype: str) -> LocalModel:
     """
     data_dir, ops = default_data_dir(), get_ops(DEVICE)
     torch_dtype = resolve_dtype(dtype, DEVICE, ops)
-    one_pool(ops, torch_dtype)
     model = load_model(
         resolve_model(DEFAULT_MODEL, data_dir),
         dtype=torch_dtype,
@@ -120,6 +119,7 @@ def load_local_model(dtype: str) -> LocalModel:
         cache_dir=data_dir / "weights",
         ops=ops,
     )
+    one_pool(ops, torch_dtype)
     return LocalModel.around(model, ops)
 
 

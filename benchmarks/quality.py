@@ -115,7 +115,6 @@ class Reader:
                 prefill_page_table=pages,
                 prefill_seq_lens=torch.tensor([end], dtype=torch.int32),
                 cu_seqlens_q=torch.tensor([0, num_tokens], dtype=torch.int32),
-                max_seqlen_q=num_tokens,
             )
             hidden = self.decoder(input_ids, positions, batch, kv, torch.arange(num_tokens))
             yield self.decoder.compute_logits(hidden)

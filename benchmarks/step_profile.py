@@ -1,4 +1,4 @@
-"""Where the time of a decode step goes, on the default model, as a table and as a picture.
+"""Where the time of a decode step goes, on the default model in bfloat16: a table and a picture.
 
     python -m benchmarks.step_profile [--batches 1 16] [--context 300] [--steps 60]
                                       [--picture docs/step-time.svg]
@@ -166,10 +166,9 @@ def main() -> None:
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--context", type=int, default=300)
     parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--picture", type=Path, default=PICTURE)
     args = parser.parse_args()
-    model = load_local_model(args.dtype)
+    model = load_local_model("bfloat16")
     profiles = [profile_steps(model, size, args.context, args.steps) for size in args.batches]
     print_table(profiles)
     args.picture.write_text(draw_steps(profiles, KERNELS, NOT_KERNELS))

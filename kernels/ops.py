@@ -45,7 +45,6 @@ class AttentionBatch:
     prefill_page_table: Tensor  # [num_prefills, max_pages], int32
     prefill_seq_lens: Tensor  # [num_prefills], int32; KV tokens, this step's included
     cu_seqlens_q: Tensor  # [num_prefills + 1], int32; cumulative query lengths
-    max_seqlen_q: int
 
 
 class PackedLinear(Protocol):

@@ -100,6 +100,7 @@ def quantize(weight: Tensor, bits: int) -> QuantizedWeight:
     columns = zip(*(to_steps(part.float()) for part in parts), strict=True)
     codes, scales, mins = (torch.cat(column).view(out_features, -1) for column in columns)
     if bits == 8:
+        codes += 128
         return QuantizedWeight(8, codes.to(torch.uint8), scales, None, weight.dtype)
     return QuantizedWeight(4, _pack_nibbles(codes.to(torch.uint8)), scales, mins, weight.dtype)
 
@@ -115,7 +116,7 @@ class _Steps(NamedTuple):
 def _to_8_bits(groups: Tensor) -> _Steps:
     """Round to the nearest of 255 steps, as many on either side of zero."""
     scales = (groups.abs().amax(1, keepdim=True) / 127).half()
-    codes = _nearest_codes(groups, scales, -127, 127) + 128
+    codes = _nearest_codes(groups, scales, -127, 127)
     return _Steps(codes, scales, torch.zeros_like(scales))
 
 

@@ -33,6 +33,8 @@ _ROUNDS = 3
 
 def measure(rows: Sequence[Row], args: argparse.Namespace) -> Path:
     """Run the rounds and write the record; return its path."""
+    if "OMP_NUM_THREADS" in process_environ():
+        sys.exit("OMP_NUM_THREADS is set: unset it, every server is to use all cores")
     flags = recorded_best()
     plan = RoundPlan(args.rounds or (1 if args.quick else _ROUNDS), args.quick, args.seed)
     contenders = all_contenders(default_folder(), flags)
@@ -58,8 +60,6 @@ def table_of(record: Mapping[str, Any]) -> str:
 
 def main() -> None:
     args = _parser().parse_args()
-    if "OMP_NUM_THREADS" in process_environ():
-        sys.exit("OMP_NUM_THREADS is set: unset it, every server is to use all cores")
     rows = [row for row in all_rows() if not args.rows or row.key in args.rows]
     path: Path = args.record or measure(rows, args)
     try:

@@ -53,7 +53,6 @@ class ForwardBatch:
             prefill_page_table=tensor(_page_table(prefills)),
             prefill_seq_lens=tensor(_seq_lens(prefills)),
             cu_seqlens_q=tensor(np.array([0, *accumulate(prefill_lens)], dtype=np.int32)),
-            max_seqlen_q=max(prefill_lens, default=0),
         )
         token_ids = list(chain.from_iterable(run.token_ids for run in runs))
         return cls(

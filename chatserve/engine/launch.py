@@ -96,12 +96,14 @@ def build_engine(config: EngineConfig) -> BuiltEngine:
     require_device(config.device)
     use_threads(config.num_threads)
     ops = get_ops(config.device, config.cpu_level)
-    log_backend(ops, config.device, config.cpu_level)
     dtype = resolve_dtype(config.dtype, config.device, ops)
+    log_backend(ops, dtype, config)
     model = load_configured(config, dtype, ops)
     dtype_name = str(dtype).removeprefix("torch.")
     log_model(model, dtype_name, config.device)
-    cost = ModelCost.of(model.config, dtype_name, model.weight_bytes)
+    cost = ModelCost.of(
+        model.config, dtype_name, model.weight_bytes, has_own_head=model.has_own_head
+    )
     plan = plan_for_loaded(config, model.name, model.config, cost)
     one_pool(ops, dtype)
     log_plan(plan)

@@ -170,7 +170,8 @@ class Scheduler:
         step.settled = list(self.running)
         prefilling = [request for request in step.settled if request.is_prefilling]
         if prefilling:
-            self._admit_waiting(step, self.config.max_num_batched_tokens // _QUICK_PART)  # 2
+            quick_tokens = self.config.max_num_batched_tokens // _QUICK_PART
+            self._admit_waiting(step, quick_tokens=quick_tokens)  # 2
         for request in prefilling:  # 3
             if step.budget > 0:
                 self._schedule_run(request, step)
@@ -221,7 +222,7 @@ class Scheduler:
         self.waiting.add(request)
         step.preempted.append(request)
 
-    def _admit_waiting(self, step: "_Step", quick_tokens: int | None = None) -> None:
+    def _admit_waiting(self, step: "_Step", *, quick_tokens: int | None = None) -> None:
         """Admit in order; given `quick_tokens`, until one would take more than is left of them."""
         if not self.waiting or not self._has_room(step):
             return

@@ -7,28 +7,32 @@ import logging
 
 import torch
 
+from chatserve.config import EngineConfig
 from chatserve.kernels import HOW_TO_BUILD, Ops
 from chatserve.kernels.cpu import CpuOps
 from chatserve.model.weights import LoadedModel
+from chatserve.planning.machine import kernels_compute
 from chatserve.planning.plan import Plan
 from chatserve.planning.report import log_details, log_summary
 
 logger = logging.getLogger(__name__)
 
 
-def log_backend(ops: Ops, device: str, cpu_level: str) -> None:
-    """Say what computes, and warn where it could be much faster."""
-    num_threads = torch.get_num_threads()
+def log_backend(ops: Ops, dtype: torch.dtype, config: EngineConfig) -> None:
+    """Say what computes a model of this dtype, and warn where it could be much faster."""
+    num_threads, device = torch.get_num_threads(), config.device
     threads = "1 thread" if num_threads == 1 else f"{num_threads} threads"
-    if isinstance(ops, CpuOps):
+    if isinstance(ops, CpuOps) and kernels_compute(ops, dtype):
         logger.info("computing with the CPU kernels for %s, on %s", ops.level, threads)
-    elif device == "cpu" and cpu_level == "auto":
+    elif device == "cpu" and config.cpu_level == "auto" and not isinstance(ops, CpuOps):
         logger.warning(
             "the CPU kernels are not built, so that plain torch computes, several times slower: %s",
             HOW_TO_BUILD,
         )
     else:
-        logger.info("computing with torch on %s", device if device != "cpu" else threads)
+        where = threads if device == "cpu" else device
+        name = str(dtype).removeprefix("torch.")
+        logger.info("computing with torch on %s, in %s", where, name)
 
 
 def log_model(model: LoadedModel, dtype_name: str, device: str) -> None:

@@ -45,6 +45,7 @@ class Form(Enum):
     @property
     def bits(self) -> int:
         """Bits of a code; a quantised form is asked."""
+        assert self is not Form.DENSE
         return 8 if self is Form.Q8_0 else 4
 
     @property
@@ -127,13 +128,15 @@ class WeightSummary:
 
     `precision` is int8 or int4 where this was asked for, else the form of most of what the layers
     hold: bf16, Q4_1 and so on. `weight_bytes` are read by a decode step: all weights but an
-    embedding that is not the output head as well. `num_left_dense` counts the matrices that were
+    embedding that is not the output head as well; `has_own_head` says whether there is one such.
+    `num_left_dense` counts the matrices that were
     to be quantised and have rows that groups do not divide.
     """
 
     precision: str
     weight_bytes: int
     num_left_dense: int
+    has_own_head: bool
 
 
 def summarize(
@@ -149,13 +152,13 @@ def summarize(
     weight_bytes = sum(_num_bytes(shapes[name], f, dtype_bytes) for name, f in step_reads.items())
     if quantization in (Quantization.INT8, Quantization.INT4):
         num_left_dense = sum(form is Form.DENSE for form in matrices.values())
-        return WeightSummary(quantization.value, weight_bytes, num_left_dense)
+        return WeightSummary(quantization.value, weight_bytes, num_left_dense, HEAD in forms)
     values = Counter[Form]()
     for name in matrices.keys() - {HEAD}:
         values[matrices[name]] += prod(shapes[name])
     [(commonest, _)] = values.most_common(1)
     own_name = dtype_name if commonest is Form.DENSE else commonest.value
-    return WeightSummary(own_name, weight_bytes, num_left_dense=0)
+    return WeightSummary(own_name, weight_bytes, 0, HEAD in forms)
 
 
 def _shapes_with_head(config: ModelConfig) -> dict[str, tuple[int, ...]]:

@@ -4,7 +4,9 @@ Owns the files in the cache folder: one safetensors file per model, quantisation
 header also carries the configuration and text assets. A quantised weight is stored as its parts,
 `NAME.codes`, `NAME.scales` and `NAME.mins`. A file appears by rename and is therefore whole or
 absent; one that cannot be read all the same is reported and treated as absent. Loading maps the
-file, so workers on one machine share its memory. The folder may be deleted at any time.
+file, so workers on one machine share what is used as it lies there: all of it with torch, the
+embedding and the vectors with the CPU kernels, which pack matrices into memory of their own. The
+folder may be deleted at any time.
 
 A new file takes the place of what older versions, and older contents of the source, have left
 behind: files that only differ in version or fingerprint. Whoever has one mapped keeps it, since the

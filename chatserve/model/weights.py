@@ -52,6 +52,7 @@ class LoadedModel:
     config: ModelConfig
     precision: str
     weight_bytes: int
+    has_own_head: bool
     decoder: Decoder
     tokenizer_json: str
     chat_template: str | None
@@ -161,6 +162,7 @@ def _loaded(
         config=converted.config,
         precision=summary.precision,
         weight_bytes=summary.weight_bytes,
+        has_own_head=summary.has_own_head,
         decoder=_build_decoder(converted, device, ops),
         tokenizer_json=text.tokenizer_json,
         chat_template=text.chat_template,

@@ -37,14 +37,22 @@ def require_device(device: str) -> None:
 
 
 def use_threads(num_threads: int | None) -> None:
-    """Set how many threads compute; None leaves it one per core. Before the ops are made."""
+    """Set how many threads compute, before the ops are made.
+
+    None leaves it to torch: OMP_NUM_THREADS, or one per core.
+    """
     if num_threads is not None:
         torch.set_num_threads(num_threads)
 
 
+def kernels_compute(ops: Ops, dtype: torch.dtype) -> bool:
+    """Return whether the C++ kernels compute a model of this dtype, and not torch."""
+    return isinstance(ops, CpuOps) and dtype == torch.bfloat16
+
+
 def one_pool(ops: Ops, dtype: torch.dtype) -> None:
     """Leave torch a single thread if the kernels' own compute a loaded model of this dtype."""
-    if isinstance(ops, CpuOps) and dtype == torch.bfloat16:
+    if kernels_compute(ops, dtype):
         torch.set_num_threads(1)
 
 

@@ -47,7 +47,9 @@ def plan_without_loading(config: EngineConfig) -> Plan:
     backend, peeked = _Backend(config), peek_model(path)
     dtype = backend.dtype_name()
     weights = _weights(config, peeked, dtype, backend)
-    cost = ModelCost.of(peeked.config, dtype, weights.weight_bytes)
+    cost = ModelCost.of(
+        peeked.config, dtype, weights.weight_bytes, has_own_head=weights.has_own_head
+    )
     speed = _given_speed(config) or backend.measured_speed(peeked.config, cost)
     share = _pool_share_bytes(config, unloaded_bytes=cost.weight_bytes)
     return make_plan(_inputs(config, model_name(path), cost, share, speed))

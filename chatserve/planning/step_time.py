@@ -56,15 +56,26 @@ class ModelCost:
     attention_flops_per_pair: int
 
     @classmethod
-    def of(cls, config: ModelConfig, dtype: str, step_read_bytes: int | None = None) -> Self:
-        """Return the cost of a model; where no bytes are given, all weights are of the dtype."""
+    def of(
+        cls,
+        config: ModelConfig,
+        dtype: str,
+        step_read_bytes: int | None = None,
+        *,
+        has_own_head: bool | None = None,
+    ) -> Self:
+        """Return the cost of a model.
+
+        Where no bytes are given, all weights are of the dtype. The output head is a weight beside
+        the embedding as the configuration says, unless `has_own_head` says otherwise.
+        """
         size = BYTES_PER_VALUE[dtype]
         matrices = config.num_layers * _layer_matrix_values(config)
         head = config.vocab_size * config.hidden_size
         read = matrices + head + _vector_values(config)
         if step_read_bytes is None:
             step_read_bytes = size * read
-        is_looked_up_only = not config.tie_word_embeddings or step_read_bytes < size * read
+        is_looked_up_only = not config.tie_word_embeddings if has_own_head is None else has_own_head
         return cls(
             dtype=dtype,
             context=config.max_position_embeddings,

@@ -31,7 +31,8 @@ __all__ = ["CpuOps", "usable_levels"]
 class CpuOps:
     """`Ops` in C++ for bfloat16 tensors; other dtypes go to the reference.
 
-    Owns: the library's threads, as many as torch has; the memory of packed weights.
+    Owns: the memory of packed weights. The library's threads belong to all that use its level in
+    this process; whoever sets their number last decides.
     Used from: the engine thread.
     """
 
@@ -44,6 +45,7 @@ class CpuOps:
 
     def use_threads(self, num_threads: int) -> None:
         """Compute with so many threads from now on, the caller's among them."""
+        assert num_threads >= 1, num_threads
         self._library.chatserve_set_num_threads(num_threads)
 
     def stack_layers(self, weights: StackWeights) -> LayerStack:
@@ -70,6 +72,7 @@ class CpuOps:
     ) -> tuple[Tensor, Tensor]:
         if x.dtype != torch.bfloat16:
             return self._reference.add_rms_norm(x, residual, weight, eps)
+        assert residual.shape == x.shape, (residual.shape, x.shape)
         normed, total = torch.empty_like(x), torch.empty_like(x)
         self._library.chatserve_add_rms_norm(
             *(*_bf16(x, residual, weight), eps, *x.shape),

@@ -71,6 +71,9 @@ def attend(
 ) -> Tensor:
     """Return what the queries of a batch attend to; shapes are those of `Ops.paged_decode`."""
     _, page_size, num_kv_heads, head_dim = k_pages.shape
+    assert v_pages.shape == k_pages.shape, (v_pages.shape, k_pages.shape)
+    assert q.shape[2] == head_dim, (q.shape, k_pages.shape)
+    assert q.shape[1] % num_kv_heads == 0, (q.shape, k_pages.shape)
     out = torch.empty_like(q)
     library.chatserve_attend(
         *(batch, CHeadShape(q.shape[1], num_kv_heads, head_dim), page_size),

@@ -52,8 +52,8 @@ def levels_of(machine: str) -> tuple[str, ...]:
 def library_path(level: str, folder: Path = LIBRARIES) -> Path:
     """Return where the library of a level lies, if it was built from the sources as they are."""
     digest = hashlib.sha256(repr((FLAGS, LEVELS[level])).encode())
-    for source in sorted(SOURCES.iterdir()):
-        digest.update(source.read_bytes())
+    for source in sorted((*SOURCES.glob("*.cpp"), *SOURCES.glob("*.h"))):
+        digest.update(source.name.encode() + source.read_bytes())
     return folder / f"{level}-{digest.hexdigest()[:16]}.so"
 
 
@@ -77,13 +77,13 @@ def compile_program(
     Raises:
         subprocess.CalledProcessError: The compiler refused; its message is on standard error.
     """
-    partial = to.with_name(f"{to.name}.{os.getpid()}.partial")
+    unfinished = to.with_name(f"{to.name}.{os.getpid()}.partial")
     try:
-        command = [*compiler, *flags, *map(str, sources), "-o", str(partial)]
+        command = [*compiler, *flags, *map(str, sources), "-o", str(unfinished)]
         subprocess.run(command, check=True)
-        partial.replace(to)
+        unfinished.replace(to)
     finally:
-        partial.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
 
 
 def build(folder: Path = LIBRARIES) -> list[Path]:

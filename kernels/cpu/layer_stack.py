@@ -43,9 +43,14 @@ class CpuStack:
         layers = [_c_layer(layer) for layer in weights.layers]
         self._c_layers = (CLayer * len(layers))(*layers)
         self._decoder = _c_decoder(weights, self._c_layers)
+        assert library.chatserve_num_stages() == len(STAGES), "STAGES differs from `Stage`"
         self._seconds = (c_double * len(STAGES))()
 
     def __call__(self, inputs: StackInputs, kv: KVPages) -> Tensor:
+        heads = self._decoder.heads
+        assert kv.k.shape == kv.v.shape, (kv.k.shape, kv.v.shape)
+        assert len(kv.k) == len(self._c_layers), (len(kv.k), len(self._c_layers))
+        assert kv.k.shape[3:] == (heads.num_kv_heads, heads.head_dim), kv.k.shape
         out = self._weights.final_norm.new_empty(len(inputs.rows), self._decoder.hidden_size)
         _, num_pages, page_size, _, _ = kv.k.shape
         step = CStep(

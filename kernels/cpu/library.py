@@ -150,6 +150,7 @@ def load_library(level: str) -> ctypes.CDLL:
         function.argtypes, function.restype = types, None
         setattr(library, f"chatserve_{name}", function)
     library.chatserve_forward.restype = c_bool
+    _function(library, "num_stages").restype = c_int
     library.chatserve_packed_bytes.argtypes = (_SIZE, _SIZE, _SIZE)
     library.chatserve_packed_bytes.restype = c_int64
     return library

@@ -203,7 +203,6 @@ class DecoderRig:
             prefill_page_table=self._pages[prefills].int(),
             prefill_seq_lens=self._seq_lens(prefills),
             cu_seqlens_q=torch.tensor([0, *accumulate(lengths[len(decodes) :])], dtype=torch.int32),
-            max_seqlen_q=max(lengths[len(decodes) :], default=0),
         )
         input_ids = torch.tensor([token for row in rows for token in new_token_ids[row]])
         every_row = torch.arange(len(input_ids))

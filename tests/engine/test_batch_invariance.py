@@ -18,6 +18,7 @@ from benchmarks.local_engine import EngineShape, LocalModel
 from benchmarks.stepped_engine import SteppedEngine, Work
 from chatserve.engine.api import RequestId
 from chatserve.kernels.cpu import CpuOps, usable_levels
+from chatserve.model.precision import Quantization
 from chatserve.model.weights import load_model
 
 NUM_TOKENS = 12
@@ -38,15 +39,13 @@ Logits = dict[str, list[str]]
 """By request: a digest of the logits behind each of its tokens."""
 
 
-@pytest.fixture(scope="module")
-def threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def local(default_model_path: Path, tmp_path_factory: pytest.TempPathFactory) -> LocalModel:
+@pytest.fixture(scope="module", params=["none", "file", "int8"])
+def local(
+    request: pytest.FixtureRequest,
+    default_model_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[LocalModel]:
+    """The default model in bfloat16, in its file's own 4 bits, and in 8."""
     if not usable_levels():
         pytest.skip("the CPU kernels are not built: make install")
     ops = CpuOps(usable_levels()[0])
@@ -56,8 +55,10 @@ def local(default_model_path: Path, tmp_path_factory: pytest.TempPathFactory) ->
         device="cpu",
         cache_dir=tmp_path_factory.mktemp("weights"),
         ops=ops,
+        quantization=Quantization(request.param),
     )
-    return LocalModel.around(model, ops)
+    yield LocalModel.around(model, ops)
+    ops.use_threads(torch.get_num_threads())  # the library's threads are everybody's
 
 
 @pytest.fixture(scope="module")
@@ -86,15 +87,16 @@ class Listener:
 
 
 @pytest.fixture(scope="module")
-def alone(local: LocalModel, works: list[Work], threads: None) -> Logits:
-    """Every request by itself, on one thread, nothing cached."""
-    local_ops = local.ops
-    assert isinstance(local_ops, CpuOps)
-    local_ops.use_threads(1)
+def alone(local: LocalModel, works: list[Work]) -> Logits:
+    """Every request by itself, on one thread, nothing cached. All else runs on three."""
+    assert isinstance(local.ops, CpuOps)
+    local.ops.use_threads(1)
     listener = Listener(local, EngineShape(256, prefix_cache=False))
     for work in works:
         listener.engine.run(work)
-    local_ops.use_threads(2)
+    local.ops.use_threads(3)
+    seen = {name: len(digests) for name, digests in listener.logits.items()}
+    assert seen == {work.name: NUM_TOKENS for work in works}
     return listener.logits
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 from kernel_helpers import cpu_ops
 
+from chatserve.config import EngineConfig
 from chatserve.engine.start_log import log_backend
 from chatserve.kernels.torch_ops import TorchOps
 
@@ -17,7 +18,7 @@ def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def test_missing_kernels_are_one_warning_with_the_cure(said: pytest.LogCaptureFixture) -> None:
-    log_backend(TorchOps(), "cpu", "auto")
+    log_backend(TorchOps(), torch.float32, EngineConfig())
 
     (record,) = said.records
     assert record.levelname == "WARNING"
@@ -25,10 +26,18 @@ def test_missing_kernels_are_one_warning_with_the_cure(said: pytest.LogCaptureFi
 
 
 def test_torch_that_was_asked_for_is_no_warning(said: pytest.LogCaptureFixture) -> None:
-    log_backend(TorchOps(), "cpu", "torch")
+    log_backend(TorchOps(), torch.float32, EngineConfig(cpu_level="torch"))
 
     (record,) = said.records
     assert record.levelname == "INFO"
+
+
+def test_a_dtype_that_the_kernels_leave_to_torch_is_told(said: pytest.LogCaptureFixture) -> None:
+    log_backend(cpu_ops("plain"), torch.float32, EngineConfig())
+
+    (message,) = said.messages
+    assert message.startswith("computing with torch on ")
+    assert message.endswith(", in float32")
 
 
 @pytest.mark.parametrize(("count", "words"), [(1, "on 1 thread"), (2, "on 2 threads")])
@@ -38,6 +47,6 @@ def test_the_level_and_the_threads_are_told(
     ops = cpu_ops("plain")
     monkeypatch.setattr(torch, "get_num_threads", lambda: count)
 
-    log_backend(ops, "cpu", "auto")
+    log_backend(ops, torch.bfloat16, EngineConfig())
 
     assert said.messages == [f"computing with the CPU kernels for plain, {words}"]

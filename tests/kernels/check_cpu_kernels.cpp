@@ -138,7 +138,8 @@ void check_norm(int64_t num_rows, int64_t width) {
   for (int64_t row = 0; row < num_rows; ++row) {
     float squares = 0;
     for (int64_t i = row * width; i < (row + 1) * width; ++i) {
-      check(are_close(to_float(sum[i]), to_float(x[i]) + to_float(y[i])), "sum", num_rows, width, i);
+      const float expected = to_float(x[i]) + to_float(y[i]);
+      check(are_close(to_float(sum[i]), expected), "sum", num_rows, width, i);
       squares += to_float(sum[i]) * to_float(sum[i]);
     }
     const float scale = 1 / std::sqrt(squares / width + 1e-5f);

@@ -95,7 +95,6 @@ class Case:
             prefill_page_table=(chunks.page_table + offset).int()[: len(prefills)],
             prefill_seq_lens=chunks.seq_lens[: len(prefills)],
             cu_seqlens_q=torch.tensor([0, *lengths]).cumsum(0).int(),
-            max_seqlen_q=max(lengths, default=0),
         )
 
     def run(self, stack: LayerStack, rows: list[int]) -> tuple[Tensor, KVPages]:

@@ -7,6 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("benchmarks", "chatserve", "kernels", "scripts", "tests", "web/src", "web/test")
 SUFFIXES = (".cpp", ".h", ".py", ".lua", ".ts", ".tsx")
+MAX_COLUMNS = 100
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_KERNEL_LINES = 120
@@ -42,6 +43,18 @@ def test_files_are_short_enough_to_read_in_one_go() -> None:
     too_long = [str(file) for file, length in lengths.items() if length > MAX_FILE_LINES]
 
     assert lengths
+    assert too_long == []
+
+
+def test_lines_of_what_no_formatter_reads_fit_the_screen() -> None:
+    too_long = [
+        f"{file}:{number}"
+        for file in source_files()
+        if file.suffix in (".cpp", ".h")
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if len(line) > MAX_COLUMNS
+    ]
+
     assert too_long == []
 
 

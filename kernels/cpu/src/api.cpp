@@ -2,7 +2,7 @@
 // every version of it.
 //
 // Every tensor is contiguous, and its owner keeps it alive during the call. Shapes are in the
-// headers of what is called. Calls take turns; each has all threads of `set_num_threads`.
+// headers of what is called. Loops of calls take turns; each has all threads of `set_num_threads`.
 
 #include <cstring>
 
@@ -86,6 +86,8 @@ CHATSERVE_API void chatserve_attend(const AttentionBatch* batch, const HeadShape
                                     float scale, bf16* out) {
   AttentionPlan(*batch, *heads, page_size).attend(q, {k, v}, scale, out);
 }
+
+CHATSERVE_API int chatserve_num_stages() { return kNumStages; }
 
 CHATSERVE_API bool chatserve_forward(const Decoder* decoder, const Step* step, bf16* out,
                                      double* seconds) {

@@ -15,9 +15,9 @@
 // 2022).
 //
 // Invariant: what a chunk adds to a row depends on the row's query, its state and the tokens it
-// sees. Tokens that only other rows see have weight zero and change no bit, if their values are
-// finite: within a prefill, an infinite value reaches earlier tokens of its own chunk. Rows of other
-// requests are just other rows.
+// sees. Tokens that only other rows see have weight zero and change no number, if their values are
+// finite: within a prefill, an infinite value reaches earlier tokens of its own chunk. Rows of
+// other requests are just other rows.
 
 #include "attention_chunk.h"
 

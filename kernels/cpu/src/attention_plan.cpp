@@ -14,9 +14,10 @@
 //
 // - A prefill's tile of queries is one task, which goes through all that its rows see.
 //
-// The query heads that share a KV head are rows of a task. A prefill's task is done for one KV head,
-// and so is that of a decode where there are few. Where there are many a task goes through all heads,
-// chunk by chunk: their KV lies side by side, and memory is fastest when it is read in order.
+// The query heads that share a KV head are rows of a task. A prefill's task is done for one KV
+// head, and so is that of a decode where there are few. Where there are many, a task goes through
+// all heads, chunk by chunk: their KV lies side by side, and memory is fastest when it is read in
+// order.
 
 #include <algorithm>
 #include <cstring>
@@ -103,8 +104,8 @@ int64_t AttentionPlan::group_end(int64_t first, int64_t limit, int64_t chunk) co
   return end;
 }
 
-// Tasks lie in the order of their requests: a thread's share of them holds long and short spans, and
-// whoever helps another takes little that the other has begun to fetch.
+// Tasks lie in the order of their requests: a thread's share of them holds long and short spans,
+// and whoever helps another takes little that the other has begun to fetch.
 void AttentionPlan::plan_decodes() {
   int64_t longest = 0;
   first_partials_.push_back(0);

@@ -135,7 +135,8 @@ class Forward {
     project(*layer.down, kDown, a_.activated, a_.output);
   }
 
-  void project(const Linear& layer, Stage stage, const std::vector<bf16>& x, std::vector<bf16>& to) {
+  void project(const Linear& layer, Stage stage, const std::vector<bf16>& x,
+               std::vector<bf16>& to) {
     linear(layer, x.data(), num_rows_, to.data());
     laps_.end(stage);
   }

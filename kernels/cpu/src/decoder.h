@@ -54,7 +54,18 @@ struct Step {
 };
 
 // What the time of a step goes into, in the order in which it happens.
-enum Stage { kEmbedding, kNorms, kQkv, kRotary, kAttention, kOutput, kGateUp, kActivation, kDown, kNumStages };
+enum Stage {
+  kEmbedding,
+  kNorms,
+  kQkv,
+  kRotary,
+  kAttention,
+  kOutput,
+  kGateUp,
+  kActivation,
+  kDown,
+  kNumStages
+};
 
 // Write the KV of every token, and the final states of `rows` to out [num_rows, hidden_size]. Add
 // the seconds that went into each stage to `seconds` [kNumStages]. Return false, and do nothing, if

@@ -10,9 +10,9 @@
 //
 // Columns after the last one, and the second half of an odd last pair, are zero.
 //
-// A tile of the result, up to kTileRows rows of a panel, stays in registers while k runs (`tile.h`).
-// Around it, a block of kBlockPairs pairs of a panel stays in cache while the rows of a chunk pass over
-// it, and a chunk of kChunkRows rows stays there while a thread goes from panel to panel.
+// A tile of the result, up to kTileRows rows of a panel, stays in registers while k runs: `tile.h`.
+// Around it, a block of kBlockPairs pairs of a panel stays in cache while the rows of a chunk pass
+// over it, and a chunk of kChunkRows rows stays there while a thread goes from panel to panel.
 //
 // Invariant: an output element is one running sum over k in ascending order, whatever the number of
 // rows, the row's place in its tile, and the threads. So a row alone and the same row in a batch

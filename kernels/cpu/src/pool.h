@@ -6,9 +6,10 @@
 // The one idea: every thread, the caller among them, has a contiguous share of the iterations and
 // works through it in order, so that it reads memory as one stream; whoever is done helps the
 // others. The caller waits only for iterations that somebody has begun. So a thread that is asleep,
-// or whose core is busy with another process, costs its part of the work and no more, where at a
-// barrier everyone would wait for it. After a loop a thread spins for some microseconds, since the
-// next one usually follows at once and waking a sleeping thread takes longer than most loops do.
+// or whose core is busy with another process, costs its part of the work, and at worst the
+// iteration it has begun, where at a barrier everyone would wait for it. After a loop a thread
+// spins for some microseconds, since the next one usually follows at once and waking a sleeping
+// thread takes longer than most loops do.
 
 #pragma once
 
@@ -24,8 +25,8 @@ namespace chatserve {
 
 class Pool {
  public:
-  // The pool of this process. It is never destroyed: its threads run until the process ends. A child
-  // made by fork has none of them, and works alone as long as nobody resizes its pool.
+  // The pool of this process. It is never destroyed: its threads run until the process ends. A
+  // child made by fork has none of them, and works alone as long as nobody resizes its pool.
   static Pool& instance();
 
   // Let `num_threads` threads share a loop from now on, the caller among them.

@@ -13,8 +13,8 @@
 namespace chatserve {
 namespace {
 
-// One to two microseconds of work: less is not worth another thread. An exponential takes as long as
-// several sums.
+// One to two microseconds of work: less is not worth another thread. An exponential takes as long
+// as several sums.
 constexpr int64_t kTaskSums = 16384;
 constexpr int64_t kTaskExponentials = 4096;
 
