@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from chatserve import __version__
-from chatserve.admin.output import ReaderGone, standard_output, write_text
+from chatserve.admin.output import ReaderGone, standard_output, write_failure, write_text
 from chatserve.admin.prompt_config import PromptConfig
 from chatserve.command_line import Config, ModelsConfig, PlanConfig, VersionConfig, load_config
 from chatserve.config import (
@@ -55,6 +55,8 @@ def _read_command_line(argv: Sequence[str]) -> Config:
         if sys.stdout is not None:
             write_text(sys.stdout, "")
         raise
+    except OSError as error:  # older versions of argparse let it through when they print help
+        raise write_failure(sys.stdout, error) from error
 
 
 def _complain(error: ChatServeError, code: int) -> int:

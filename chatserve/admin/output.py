@@ -44,9 +44,14 @@ def write_text(stream: TextIO, text: str) -> None:
         stream.write(text)
         stream.flush()
     except OSError as error:
-        _discard(stream)
-        kind = ReaderGone if isinstance(error, BrokenPipeError) else OutputError
-        raise kind(f"cannot write: {error.strerror}") from error
+        raise write_failure(stream, error) from error
+
+
+def write_failure(stream: TextIO, error: OSError) -> OutputError | ReaderGone:
+    """Return what it means that writing to a stream failed; nothing more is written to it."""
+    _discard(stream)
+    kind = ReaderGone if isinstance(error, BrokenPipeError) else OutputError
+    return kind(f"cannot write: {error.strerror}")
 
 
 def _discard(stream: TextIO) -> None:

@@ -24,13 +24,11 @@ from chatserve.model.weights import load_model
 NUM_TOKENS = 12
 PAGE_SIZE = 16
 SYSTEM = (
-    "You answer for a small harbour museum. Opening hours, tickets, ships, knots and tides. " * 6
+    "You answer for a small harbour museum. Opening hours, tickets, ships, knots and tides. " * 5
 )
 QUESTIONS = (
     "Hi",
-    "When do you open on Sundays?",
     "When do you open on holidays, and what does a family ticket cost?",
-    "Où se trouve le plus grand navire ?",
     "日本語の案内はありますか。",
 )
 EXAMPLE = "<|im_start|>user\nWho are you?<|im_end|>\n<|im_start|>assistant\nA guide.<|im_end|>\n"
