@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import gguf
 import torch
@@ -34,6 +33,7 @@ from gguf import GGMLQuantizationType
 from torch import Tensor
 from torch.nn.functional import cross_entropy, kl_div
 
+from benchmarks.hugging_face import config_fields
 from benchmarks.local_engine import DEVICE
 from benchmarks.record import write_record
 from chatserve.config import DEFAULT_MODEL, default_data_dir
@@ -184,7 +184,7 @@ def _load(quantization: Quantization) -> ConvertedModel:
 def _draw(quantization: Quantization, dtype: torch.dtype) -> ConvertedModel:
     default_model = resolve_model(DEFAULT_MODEL, default_data_dir())
     with tempfile.TemporaryDirectory() as folder:
-        fields = _hugging_face_fields(peek_config(default_model))
+        fields = config_fields(peek_config(default_model))
         (Path(folder) / "config.json").write_text(json.dumps(fields))
         return make_dummy(Path(folder), quantization, dtype, default_model)
 
@@ -202,23 +202,6 @@ def _rounded_by_gguf(model: ConvertedModel, kind: GGMLQuantizationType) -> Conve
         rounded = gguf.dequantize(gguf.quantize(values, own_kind), own_kind)
         weights[name] = torch.from_numpy(rounded).to(model.dtype)
     return replace(model, weights=weights)
-
-
-def _hugging_face_fields(config: ModelConfig) -> dict[str, Any]:
-    return {
-        "model_type": config.architecture,
-        "vocab_size": config.vocab_size,
-        "hidden_size": config.hidden_size,
-        "intermediate_size": config.intermediate_size,
-        "num_hidden_layers": config.num_layers,
-        "num_attention_heads": config.num_heads,
-        "num_key_value_heads": config.num_kv_heads,
-        "head_dim": config.head_dim,
-        "max_position_embeddings": config.max_position_embeddings,
-        "rms_norm_eps": config.rms_norm_eps,
-        "rope_theta": config.rope_theta,
-        "tie_word_embeddings": config.tie_word_embeddings,
-    }
 
 
 # ── Report ───────────────────────────────────────────────────────────────────────────────────

@@ -18,6 +18,7 @@ from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter, LlamaFileType, de
 from safetensors.torch import save_file
 from torch import Tensor
 
+from benchmarks.hugging_face import config_fields
 from benchmarks.peers.layout import (
     PeerError,
     PeerFolder,
@@ -167,20 +168,9 @@ def _as_halves(tensors: Mapping[str, Tensor], config: ModelConfig) -> dict[str, 
 
 def _llama_config(config: ModelConfig) -> dict[str, Any]:
     return {
+        **config_fields(config),
         "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "vocab_size": config.vocab_size,
-        "hidden_size": config.hidden_size,
-        "intermediate_size": config.intermediate_size,
-        "num_hidden_layers": config.num_layers,
-        "num_attention_heads": config.num_heads,
-        "num_key_value_heads": config.num_kv_heads,
-        "head_dim": config.head_dim,
-        "max_position_embeddings": config.max_position_embeddings,
-        "rms_norm_eps": config.rms_norm_eps,
-        "rope_theta": config.rope_theta,
         "hidden_act": "silu",
-        "tie_word_embeddings": config.tie_word_embeddings,
         "torch_dtype": "bfloat16",
     }
 
