@@ -4,6 +4,6 @@ Results are dated in `results/`. Importing the package makes torch's threads wai
 makes them, which has to be settled before torch is loaded.
 """
 
-from chatserve.config import wait_passively
+from chatserve.environment import wait_passively
 
 wait_passively()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
 
-from chatserve.config import wait_passively
+from chatserve.environment import wait_passively
 
 wait_passively()  # before torch is loaded, as in the service
 

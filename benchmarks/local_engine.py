@@ -13,12 +13,13 @@ from torch import Tensor
 
 from benchmarks.stepped_engine import SteppedEngine
 from chatserve.cache.prefix_cache import PrefixCache
-from chatserve.config import DEFAULT_MODEL, default_data_dir
+from chatserve.config import DEFAULT_MODEL
 from chatserve.engine.api import RequestId
 from chatserve.engine.kv_pool import allocate_kv_pages
 from chatserve.engine.model_runner import ModelRunner
 from chatserve.engine.runner import Runner
 from chatserve.engine.scheduler import Scheduler, SchedulerConfig, SchedulerOutput
+from chatserve.environment import default_data_dir
 from chatserve.kernels import get_ops
 from chatserve.kernels.ops import AttentionBatch, KVPages, Ops
 from chatserve.model.catalog import resolve_model

@@ -36,8 +36,9 @@ from torch.nn.functional import cross_entropy, kl_div
 from benchmarks.hugging_face import config_fields
 from benchmarks.local_engine import DEVICE
 from benchmarks.record import write_record
-from chatserve.config import DEFAULT_MODEL, default_data_dir
+from chatserve.config import DEFAULT_MODEL
 from chatserve.engine.kv_pool import allocate_kv_pages
+from chatserve.environment import default_data_dir
 from chatserve.kernels import get_ops
 from chatserve.kernels.cpu.build import LEVELS
 from chatserve.kernels.ops import AttentionBatch, Ops

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 
-from chatserve.config import default_data_dir
+from chatserve.environment import default_data_dir
 
 START_DEADLINE_S = 120.0
 

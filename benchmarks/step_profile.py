@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
-from chatserve.config import wait_passively
+from chatserve.environment import wait_passively
 
 wait_passively()  # before torch is loaded, as in the service
 

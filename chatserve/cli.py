@@ -1,4 +1,4 @@
-"""The `chatserve` command: serve, gateway, engine, plan, models, prompt, version.
+"""The `chatserve` command: what serves, what plans, and what an operator does.
 
 Owns the exit codes, and the one line that a wrong setting or a broken model ends with. Knows what
 each command starts, and nothing of how it works.
@@ -16,16 +16,20 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from chatserve import __version__
-from chatserve.admin.output import ReaderGone, standard_output, write_failure, write_text
-from chatserve.admin.prompt_config import PromptConfig
-from chatserve.command_line import Config, ModelsConfig, PlanConfig, VersionConfig, load_config
-from chatserve.config import (
-    EngineConfig,
-    GatewayConfig,
-    ServeConfig,
-    process_environ,
-    wait_passively,
+from chatserve.admin.key_config import KeyConfig
+from chatserve.admin.output import (
+    Console,
+    ReaderGone,
+    standard_output,
+    write_failure,
+    write_text,
 )
+from chatserve.admin.prompt_config import PromptConfig
+from chatserve.admin.tenant_config import TenantConfig
+from chatserve.admin.usage_config import UsageConfig
+from chatserve.command_line import Config, ModelsConfig, PlanConfig, VersionConfig, load_config
+from chatserve.config import EngineConfig, GatewayConfig, ServeConfig
+from chatserve.environment import process_environ, wait_passively
 from chatserve.errors import ChatServeError, ConfigError, ModelError
 from chatserve.log import configure_logging
 from chatserve.supervisor.supervisor import EXIT_BAD_SETTING, EXIT_INTERRUPTED
@@ -76,8 +80,8 @@ def _run(config: Config) -> int:
             return _plan(config)
         case ModelsConfig():
             return _models(config)
-        case PromptConfig():
-            return _prompt(config)
+        case TenantConfig() | KeyConfig() | PromptConfig() | UsageConfig():
+            return _administer(config)
         case VersionConfig():
             write_text(standard_output(), f"chatserve {__version__}\n")
             return 0
@@ -135,8 +139,40 @@ def _models(config: ModelsConfig) -> int:
     return 0
 
 
+def _administer(config: TenantConfig | KeyConfig | PromptConfig | UsageConfig) -> int:
+    match config:
+        case TenantConfig():
+            return _tenant(config)
+        case KeyConfig():
+            return _key(config)
+        case PromptConfig():
+            return _prompt(config)
+        case UsageConfig():
+            return _usage(config)
+        case _:
+            assert_never(config)
+
+
+def _tenant(config: TenantConfig) -> int:
+    from chatserve.admin.tenant_command import run_tenant_command
+
+    return asyncio.run(run_tenant_command(config, standard_output()))
+
+
+def _key(config: KeyConfig) -> int:
+    from chatserve.admin.key_command import run_key_command
+
+    return asyncio.run(run_key_command(config, standard_output()))
+
+
 def _prompt(config: PromptConfig) -> int:
-    from chatserve.admin.prompt_command import Console, run_prompt_command
+    from chatserve.admin.prompt_command import run_prompt_command
 
     console = Console(standard_output(), sys.stderr or io.StringIO())
     return asyncio.run(run_prompt_command(config, console))
+
+
+def _usage(config: UsageConfig) -> int:
+    from chatserve.admin.usage_command import run_usage_command
+
+    return asyncio.run(run_usage_command(config, standard_output()))

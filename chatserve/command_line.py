@@ -12,15 +12,12 @@ from typing import NoReturn
 
 from chatserve import __version__
 from chatserve import setting_kinds as kinds
+from chatserve.admin.key_config import KeyConfig
 from chatserve.admin.prompt_config import PromptConfig
-from chatserve.config import (
-    DATA_DIR,
-    DEFAULT_MODEL,
-    EngineConfig,
-    GatewayConfig,
-    ServeConfig,
-    default_data_dir,
-)
+from chatserve.admin.tenant_config import TenantConfig
+from chatserve.admin.usage_config import UsageConfig
+from chatserve.config import DATA_DIR, DEFAULT_MODEL, EngineConfig, GatewayConfig, ServeConfig
+from chatserve.environment import default_data_dir
 from chatserve.errors import ConfigError
 from chatserve.settings import add_arguments, check_settings, find_values, setting
 
@@ -98,7 +95,10 @@ Config = (
     | EngineConfig
     | PlanConfig
     | ModelsConfig
+    | TenantConfig
+    | KeyConfig
     | PromptConfig
+    | UsageConfig
     | VersionConfig
 )
 
@@ -108,7 +108,10 @@ _COMMANDS: dict[str, tuple[str, tuple[type, ...]]] = {
     "engine": ("start one engine worker on a store", (EngineConfig,)),
     "plan": ("say what an engine can serve here, and why", (EngineConfig, PlanConfig)),
     "models": ("list the models, or fetch one", (ModelsConfig,)),
-    "prompt": ("list, add, show or remove system prompts", (PromptConfig,)),
+    "tenant": ("list, add, show, set or remove tenants", (TenantConfig,)),
+    "key": ("list, add, show, rotate or revoke keys", (KeyConfig,)),
+    "prompt": ("list, add, show, change or remove system prompts", (PromptConfig,)),
+    "usage": ("show what tenants and users have used", (UsageConfig,)),
     "version": ("print the version", (VersionConfig,)),
 }
 
@@ -131,8 +134,14 @@ def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
             return _plan_config(arguments, environ)
         case "models":
             return ModelsConfig(**find_values(ModelsConfig, arguments, environ))
+        case "tenant":
+            return TenantConfig(**find_values(TenantConfig, arguments, environ))
+        case "key":
+            return KeyConfig(**find_values(KeyConfig, arguments, environ))
         case "prompt":
             return PromptConfig(**find_values(PromptConfig, arguments, environ))
+        case "usage":
+            return UsageConfig(**find_values(UsageConfig, arguments, environ))
         case _:
             return VersionConfig()
 

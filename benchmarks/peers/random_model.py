@@ -27,7 +27,8 @@ from benchmarks.peers.weights import (
     write_safetensors,
     write_text_files,
 )
-from chatserve.config import DEFAULT_MODEL, default_data_dir
+from chatserve.config import DEFAULT_MODEL
+from chatserve.environment import default_data_dir
 from chatserve.model.catalog import resolve_model
 from chatserve.model.checkpoint import TextAssets
 from chatserve.model.gguf import open_gguf

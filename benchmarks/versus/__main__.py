@@ -25,7 +25,7 @@ from benchmarks.versus.contenders import all_contenders
 from benchmarks.versus.rounds import Measurement, RoundPlan, run_rounds
 from benchmarks.versus.rows import Row, all_rows
 from benchmarks.versus.table import compare, markdown, provenance, to_json, with_table
-from chatserve.config import process_environ
+from chatserve.environment import process_environ
 
 README = RESULTS.parents[1] / "README.md"
 _ROUNDS = 3

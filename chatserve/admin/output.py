@@ -6,6 +6,8 @@ is the reader's doing, so it ends the command without a traceback.
 
 import os
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import TextIO
 
@@ -18,6 +20,14 @@ class OutputError(ChatServeError):
 
 class ReaderGone(OutputError):
     """Whoever read the answer has closed the pipe, as `head` does when it has enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """Where results go, and where the way to them is shown."""
+
+    out: TextIO
+    progress: TextIO
 
 
 def standard_output() -> TextIO:
@@ -45,6 +55,11 @@ def write_text(stream: TextIO, text: str) -> None:
         stream.flush()
     except OSError as error:
         raise write_failure(stream, error) from error
+
+
+def write_lines(stream: TextIO, lines: Iterable[str]) -> None:
+    """Write some lines at once, as `write_text` does."""
+    write_text(stream, "".join(f"{line}\n" for line in lines))
 
 
 def write_failure(stream: TextIO, error: OSError) -> OutputError | ReaderGone:

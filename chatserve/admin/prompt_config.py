@@ -6,22 +6,28 @@ Only where the store is may come from a variable: a forgotten one must never tur
 another.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from chatserve import setting_kinds as kinds
-from chatserve.config import DATA_DIR, default_data_dir
+from chatserve.admin.action_flags import check_action_flags
+from chatserve.config import DATA_DIR
+from chatserve.environment import default_data_dir
 from chatserve.errors import ConfigError
-from chatserve.settings import check_settings, setting, settings_of
+from chatserve.settings import check_settings, setting
 
-_ALWAYS = frozenset({"action", "redis_url", "data_dir"})
 _BY_NAME = frozenset({"name", "tenant", "is_public"})
 _TAKES = {
     "list": frozenset({"tenant", "is_public", "as_json"}),
-    "add": _BY_NAME | {"file", "is_pinned", "priority", "ttl_s", "waits"},
-    "show": _BY_NAME,
-    "remove": _BY_NAME,
+    "add": _BY_NAME | {"file", "variables", "is_pinned", "priority", "ttl_s", "waits"},
+    "show": _BY_NAME | {"version"},
+    "remove": _BY_NAME | {"version"},
+    "activate": _BY_NAME | {"version", "waits"},
+    "pin": _BY_NAME | {"waits"},
+    "unpin": _BY_NAME | {"priority", "ttl_s", "waits"},
 }
+_MAX_VERSION = 10**9 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +39,8 @@ class PromptConfig:
 
     action: str = setting(
         "action",
-        "what to do: list, add, show or remove",
-        kinds.choice("list", "add", "show", "remove", metavar="ACTION"),
+        f"what to do: {', '.join(_TAKES)}",
+        kinds.choice(*_TAKES, metavar="ACTION"),
         default="list",
     )
     name: str | None = setting(
@@ -62,6 +68,20 @@ class PromptConfig:
         default=None,
         is_variable=False,
     )
+    version: int | None = setting(
+        "--version",
+        "activate: which version; show, remove: one that is not current",
+        kinds.number(1, _MAX_VERSION),
+        default=None,
+        is_variable=False,
+    )
+    variables: tuple[tuple[str, str], ...] = setting(
+        "--variable",
+        "add: the default of a variable; may be given once for each",
+        kinds.assignments("NAME=DEFAULT"),
+        default=(),
+        is_variable=False,
+    )
     is_pinned: bool = setting(
         "--no-pin",
         "add: let its pages be evicted when others need them",
@@ -71,21 +91,21 @@ class PromptConfig:
     )
     priority: int = setting(
         "--priority",
-        "add: of two that are not pinned, the higher stays longer",
+        "add, unpin: of two that are not pinned, the higher stays longer",
         kinds.number(-1000, 1000),
         default=0,
         is_variable=False,
     )
     ttl_s: float | None = setting(
         "--ttl",
-        "add, with --no-pin: drop its KV when it has not been used for so long",
+        "unpin, or add with --no-pin: drop its KV when it has not been used for so long",
         kinds.seconds(1, 365 * 24 * 3600),
         default=None,
         is_variable=False,
     )
     waits: bool = setting(
         "--no-wait",
-        "add: do not wait until the workers have computed it",
+        "do not wait until the workers have computed it",
         kinds.switch(value=False),
         default=True,
         is_variable=False,
@@ -104,21 +124,21 @@ class PromptConfig:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        self._check_flags()
+        check_action_flags(self, "prompt", _TAKES[self.action])
         if "name" in _TAKES[self.action] and self.name is None and not self.is_public:
             raise ConfigError(f"prompt {self.action}: name a prompt, or the preamble by --public")
         if self.is_public and self.tenant is not None:
             raise ConfigError("--public and --tenant: the preamble belongs to no tenant")
         if self.action == "add" and self.file is None:
             raise ConfigError("prompt add: say by --file where the text is, - for standard input")
-        if self.ttl_s is not None and self.is_pinned:
+        if self.action == "activate" and self.version is None:
+            raise ConfigError("prompt activate: say by --version which one is to be current")
+        self._check_variables()
+        if self.action == "add" and self.ttl_s is not None and self.is_pinned:
             raise ConfigError("--ttl: a pinned prompt is kept for good; give --no-pin as well")
 
-    def _check_flags(self) -> None:
-        for declared, known in settings_of(type(self)):
-            is_taken = declared.name in _ALWAYS | _TAKES[self.action]
-            if is_taken or getattr(self, declared.name) == declared.default:
-                continue
-            if known.is_positional:
-                raise ConfigError(f"`prompt {self.action}` takes no {known.flag}")
-            raise ConfigError(f"{known.flag} is not for `prompt {self.action}`")
+    def _check_variables(self) -> None:
+        counts = Counter(name for name, _ in self.variables)
+        twice = next((name for name, count in counts.items() if count > 1), None)
+        if twice is not None:
+            raise ConfigError(f"--variable: there are two defaults for {twice!r}")

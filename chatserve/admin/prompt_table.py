@@ -1,28 +1,29 @@
 """The list of registered prompts, as a table for people and as JSON for programs.
 
-Owns the layout. What the workers say comes from `prompt_reports.py`.
+Owns the layout. What the workers say is put in words by `prompt_words.py`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
-from chatserve.admin.prompt_reports import PromptReport, WorkerReport, reason_of, state_of
+from chatserve.admin import table
+from chatserve.admin.prompt_words import reason_of, state_of
+from chatserve.admin.table import NOTHING
 from chatserve.store.codec import dump_json
-from chatserve.store.prompts import NamedPrompt
+from chatserve.store.named_prompt import NamedPrompt
+from chatserve.store.prompt_reports import PromptReport, WorkerReport
 
-_HEADINGS = ("TENANT", "NAME", "MODEL", "STATE", "TOKENS", "PAGES", "WORKERS")
-_NOTHING = "-"
+_HEADINGS = ("TENANT", "NAME", "VERSION", "MODEL", "STATE", "TOKENS", "PAGES", "WORKERS")
 _EVERYBODY = "(all)"
 
 
 def as_table(reports: Iterable[PromptReport]) -> str:
     """Return a line for each prompt, model and state, and a refusal's reason below its line."""
-    rows: list[tuple[tuple[str, ...], str]] = [(_HEADINGS, "")]
-    for report in reports:
-        rows += _rows(report)
-    widths = [max(map(len, column)) for column in zip(*(cells for cells, _ in rows), strict=True)]
-    return "".join(_line(cells, widths) + _note(reason) for cells, reason in rows)
+    rows = [row for report in reports for row in _rows(report)]
+    lines = table.as_table(_HEADINGS, [cells for cells, _ in rows]).removesuffix("\n").split("\n")
+    notes = ["", *(_note(reason) for _, reason in rows)]
+    return "".join(f"{line}\n{note}" for line, note in zip(lines, notes, strict=True))
 
 
 def as_json(reports: Iterable[PromptReport]) -> str:
@@ -39,12 +40,13 @@ def as_json(reports: Iterable[PromptReport]) -> str:
 def _rows(report: PromptReport) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the cells of each line and the reason below it, which may be empty."""
     prompt = report.prompt
-    owner = (_EVERYBODY if prompt.is_preamble else prompt.tenant, prompt.name)
+    tenant = _EVERYBODY if prompt.is_preamble else prompt.tenant
+    owner = (tenant, prompt.name, str(prompt.version))
     counts = Counter(
         (_cells(prompt, worker), reason_of(prompt, worker.status)) for worker in report.workers
     )
     if not counts:
-        yield (*owner, _NOTHING, "registered", _NOTHING, _NOTHING, "0"), ""
+        yield (*owner, NOTHING, "registered", NOTHING, NOTHING, "0"), ""
     for (cells, reason), count in counts.items():
         yield (*owner, *cells, str(count)), reason
 
@@ -53,14 +55,9 @@ def _cells(prompt: NamedPrompt, worker: WorkerReport) -> tuple[str, str, str, st
     status = worker.status
     state = state_of(prompt, status)
     if status is None:
-        return worker.model, state, _NOTHING, _NOTHING
-    tokens, pages = str(status.num_tokens or _NOTHING), str(status.num_pages or _NOTHING)
+        return worker.model, state, NOTHING, NOTHING
+    tokens, pages = str(status.num_tokens or NOTHING), str(status.num_pages or NOTHING)
     return worker.model, state, tokens, pages
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-    return "  ".join(padded).rstrip() + "\n"
 
 
 def _note(reason: str) -> str:

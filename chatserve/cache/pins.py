@@ -4,12 +4,14 @@ Owns the pins: which node each name holds a lock on. Knows neither how a prefix 
 who asked for it.
 
 Pinned pages are lost to everybody else, so there are two bounds: one for all pins together, which
-leaves room for one request of the longest context, and one for each tenant. A page counts once for
+leaves room for one request of the longest context, and one for each tenant, which may have one of
+its own. A page counts once for
 a tenant, however many of its pins share it, and pages of the operator's preamble count for the
 operator.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,7 +31,7 @@ class PrefixName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PinLimits:
-    """How many pages may be pinned: by all together, and by one tenant."""
+    """How many pages may be pinned: by all together, and by a tenant without a bound of its own."""
 
     total_pages: int
     tenant_pages: int
@@ -54,6 +56,7 @@ class Pins:
     def __init__(self, tree: RadixTree, limits: PinLimits):
         self._tree = tree
         self.limits = limits
+        self._own_bounds: dict[str, int] = {}
         self._nodes: dict[PrefixName, RadixNode] = {}
         self.num_pages = 0
 
@@ -63,6 +66,10 @@ class Pins:
     @property
     def names(self) -> list[PrefixName]:
         return list(self._nodes)
+
+    def bound_tenants(self, bounds: Mapping[str, int]) -> None:
+        """Give these tenants, and no others, bounds of their own. What is pinned stays pinned."""
+        self._own_bounds = dict(bounds)
 
     def shortfall(
         self, match: Match, num_tokens: int, scopes: ScopePath, tenant: str
@@ -79,9 +86,10 @@ class Pins:
         left = self.limits.total_pages - self.num_pages
         if owners.total() > left:
             return Shortfall(owners.total(), left, self.limits.total_pages, is_tenants=False)
-        left = self.limits.tenant_pages - self.num_pages_of(tenant)
+        bound = self._own_bounds.get(tenant, self.limits.tenant_pages)
+        left = bound - self.num_pages_of(tenant)
         if tenant and owners[tenant] > left:
-            return Shortfall(owners[tenant], left, self.limits.tenant_pages, is_tenants=True)
+            return Shortfall(owners[tenant], left, bound, is_tenants=True)
         return None
 
     def hold(self, name: PrefixName, node: RadixNode) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from chatserve.cache.children import Children, Edge
 from chatserve.cache.page_allocator import PageId
 from chatserve.cache.scope import NO_RETENTION, PUBLIC, Retention, Scope
+from chatserve.prefix_digest import HASH_BYTES
 
 ROOT_EDGE = Edge(PUBLIC, ())
 
@@ -19,6 +20,7 @@ class RadixNode:
     `lock_ref` counts the requests and pins at or below. `last_access` is a logical clock for
     eviction, `last_use_s` a real one for expiry. A detached node is no child of its parent any
     more, or of a parent that is not; it stays until the last request that holds it lets go.
+    `prefix_hashes` names the prefixes that end with its first pages, as far as somebody asked.
 
     For the order of eviction: whether a request ever started from what ends here (`was_reused`), of
     how many children that is true, how many others were evicted, and whether it is in the queue.
@@ -38,6 +40,7 @@ class RadixNode:
     num_reused_children: int = 0
     num_lost_children: int = 0
     is_queued: bool = False
+    prefix_hashes: bytes = b""
 
     @property
     def scope(self) -> Scope:
@@ -52,6 +55,14 @@ class RadixNode:
     def expires_s(self) -> float:
         """When the node may not be found any more, unless it is used before."""
         return self.last_use_s + self.retention.ttl_s
+
+    def truncate(self, num_pages: int, page_size: int) -> list[PageId]:
+        """Forget all but the first pages; return the others."""
+        cut = self.pages[num_pages:]
+        del self.pages[num_pages:]
+        del self.key[num_pages * page_size :]
+        self.prefix_hashes = self.prefix_hashes[: num_pages * HASH_BYTES]
+        return cut
 
     @property
     def was_shared(self) -> bool:

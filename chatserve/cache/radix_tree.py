@@ -52,6 +52,7 @@ from chatserve.cache.page_allocator import PageId
 from chatserve.cache.radix_match import Match, common_pages, match_prefix
 from chatserve.cache.radix_node import RadixNode
 from chatserve.cache.scope import ScopePath, Span
+from chatserve.prefix_digest import HASH_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +115,11 @@ class RadixTree:
             last_use_s=node.last_use_s,
             was_reused=node.was_reused,
             num_reused_children=int(node.was_reused),
+            prefix_hashes=node.prefix_hashes[: num_pages * HASH_BYTES],
         )
         parent.children.replace(node, upper)
         node.key, node.pages, node.parent = node.key[cut:], node.pages[num_pages:], upper
+        node.prefix_hashes = node.prefix_hashes[num_pages * HASH_BYTES :]
         node.edge = Edge(node.scope, tuple(node.key[: self.page_size]))
         upper.children.add(node)
         self.num_nodes += 1
@@ -345,9 +348,7 @@ class RadixTree:
 
     def _cut_leaf(self, node: RadixNode, num_pages: int) -> list[PageId]:
         keep = len(node.pages) - num_pages
-        cut = node.pages[keep:]
-        del node.pages[keep:]
-        del node.key[keep * self.page_size :]
+        cut = node.truncate(keep, self.page_size)
         self.evictable_pages -= num_pages
         self._eviction.offer(node, self.num_nodes)
         return cut[::-1]

@@ -6,6 +6,9 @@ yet. Does no input or output and reads no clock: the caller says what time it is
 Events wait in `pending` until `drain` takes them for one append. A delta that is still waiting
 grows instead of a second one being made, so that a slow store coalesces deltas by itself; once
 drained it has a number and is never touched again.
+
+A request that does not generate still gets one token from the engine, which is how it says that
+the prompt is computed. Nothing of that token leaves this module.
 """
 
 from dataclasses import dataclass, field, replace
@@ -117,12 +120,13 @@ class Answer:
             self.clock.admitted_s = now_s
             self._cached_tokens = output.admitted_cached_tokens
             self._open(1)
-        for token_id in output.token_ids:
+        for _ in output.token_ids:
             self.clock.count_token(now_s)
-            self._token_ids.append(token_id)
-            self._delta_token_ids.append(token_id)
-        self._text += output.text
-        self._delta_text += output.text
+        if self.claim.request.generates:
+            self._token_ids += output.token_ids
+            self._delta_token_ids += output.token_ids
+            self._text += output.text
+            self._delta_text += output.text
         if output.finish_reason is not None:
             self.finish(output.finish_reason, output.error_message)
 
@@ -151,7 +155,10 @@ class Answer:
         self.is_finished = True
         self._close_delta()
         if reason in (FinishReason.STOP, FinishReason.LENGTH):
-            self._open(len(_OPENING))  # an empty answer is an answer: it gets its empty message
+            if self.claim.request.generates:
+                self._open(len(_OPENING))  # an empty answer is an answer: it gets its empty message
+            else:
+                reason = FinishReason.STOP
         is_error = reason is FinishReason.ERROR
         outcome = Outcome(
             finish_reason=reason,

@@ -9,7 +9,8 @@ An answer is a sequence of `LogEvent`s numbered from 0 without gaps. Its order i
     CREATED QUEUED IN_PROGRESS ITEM_ADDED PART_ADDED DELTA* TEXT_DONE PART_DONE ITEM_DONE terminal
 
 where the terminal event is COMPLETED, INCOMPLETE or FAILED. An answer that ends before it began
-(cancelled in the queue, say) goes to its terminal event directly from wherever it was.
+(cancelled in the queue, say) goes to its terminal event directly from wherever it was; so does one
+that was to have no text, from IN_PROGRESS.
 """
 
 from dataclasses import asdict, dataclass
@@ -56,9 +57,11 @@ class SamplingParams:
 class GenerationRequest:
     """One generation: the prompt as token ids, made once, and how to continue it.
 
-    `tenant` and `user` come from whoever authenticated the request, never from its body: they say
-    whose turn it is and whose cache it may see. Among one tenant's requests a lower `priority`
-    goes first. `timeout_ms` bounds the time from enqueue to the end of the answer.
+    `tenant`, `user` and `key_id` come from whoever authenticated the request, never from its body:
+    they say whose turn it is, whose cache it may see and whose limits hold. Among one tenant's
+    requests a lower `priority` goes first. `timeout_ms` bounds the time from enqueue to the end of
+    the answer. One that does not generate is computed for its prompt's KV alone: its answer ends
+    without a token.
     """
 
     request_id: RequestId
@@ -67,8 +70,10 @@ class GenerationRequest:
     sampling: SamplingParams
     tenant: str = DEFAULT_TENANT
     user: str = ""
+    key_id: str = ""
     priority: int = 0
     timeout_ms: int | None = None
+    generates: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -85,8 +90,10 @@ class GenerationRequest:
             sampling=SamplingParams(**sampling),
             tenant=fields["tenant"],
             user=fields["user"],
+            key_id=fields["key_id"],
             priority=fields["priority"],
             timeout_ms=fields["timeout_ms"],
+            generates=fields["generates"],
         )
 
 
@@ -216,7 +223,8 @@ class KeptPrefix:
 
     The tenant is empty for the operator's preamble, which everybody shares. A pinned one is
     computed ahead, saved, and never evicted. Any other is computed ahead too and then evicted after
-    those of lower `priority`, or once it has not been used for `ttl_s` seconds.
+    those of lower `priority`, or once it has not been used for `ttl_s` seconds. `tenant_pages` is
+    how many pages its tenant may pin, where that is not as many as any other's.
     """
 
     tenant: str
@@ -225,6 +233,7 @@ class KeptPrefix:
     is_pinned: bool = True
     priority: int = 0
     ttl_s: float | None = None
+    tenant_pages: int | None = None
 
 
 class PrefixState(StrEnum):

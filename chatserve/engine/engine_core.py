@@ -7,6 +7,7 @@ Owns the order of a step and the text of every running request. Knows neither th
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from chatserve.cache.held_prefixes import held_prefixes
 from chatserve.engine.api import (
     EngineStats,
     FinishReason,
@@ -23,6 +24,7 @@ from chatserve.engine.runner import Runner
 from chatserve.engine.saved_prefixes import SavedPrefixes
 from chatserve.engine.scheduler import Scheduler, SchedulerOutput, TokenResult
 from chatserve.errors import ClientError
+from chatserve.prefix_digest import MAX_ENTRIES, HeldPrefixes
 from chatserve.text.tokenizer import Tokenizer
 
 _MAX_EMPTY_STEPS = 3
@@ -176,6 +178,10 @@ class EngineCore:
             self._scheduler.finish(request, reason)
             self._texts.pop(request.request_id)
         return RequestOutput(request.request_id, (result.token_id,), shown, finish_reason=reason)
+
+    def held_prefixes(self) -> HeldPrefixes:
+        """Return the names of what the prefix cache holds; call it between two steps."""
+        return held_prefixes(self._scheduler.cache.tree, MAX_ENTRIES)
 
     def stats(self) -> EngineStats:
         """Return a snapshot; call it between two steps."""

@@ -7,7 +7,9 @@ results by callback.
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from queue import SimpleQueue
 
 from chatserve.engine.api import (
@@ -19,6 +21,7 @@ from chatserve.engine.api import (
     RequestOutput,
 )
 from chatserve.engine.engine_core import EngineCore
+from chatserve.prefix_digest import HeldPrefixes
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +74,21 @@ class EngineThread:
     def revoke(self, tenant: str) -> None:
         """End a tenant's requests with an error and forget whatever is cached or saved of it."""
         self._inbox.put(lambda: self._core.revoke(tenant))
+
+    def held_prefixes(self) -> Future[tuple[HeldPrefixes, float]]:
+        """Return the names of what the prefix cache will hold at the next step boundary.
+
+        And how many seconds it took the engine to gather them.
+        """
+        held: Future[tuple[HeldPrefixes, float]] = Future()
+
+        def answer() -> None:
+            if held.set_running_or_notify_cancel():
+                began_s = time.perf_counter()
+                held.set_result((self._core.held_prefixes(), time.perf_counter() - began_s))
+
+        self._inbox.put(answer)
+        return held
 
     def stats(self) -> EngineStats:
         """Return the snapshot taken after the last step or command."""

@@ -84,6 +84,7 @@ async def run_worker(config: EngineConfig) -> None:
                 max_claims=max_num_seqs + max(1, max_num_seqs // 4),
                 metrics_url=metrics.serve(config.metrics_host, config.metrics_port),
                 weights=TokenWeights(config.input_token_weight, config.output_token_weight),
+                drain_s=config.drain_s,
             ),
         )
         await worker.run(stop)

@@ -55,6 +55,13 @@ class PrefixKeeper:
     def keep_exactly(self, prefixes: Iterable[KeptPrefix]) -> list[PrefixReport]:
         """Keep these prefixes and no other; return news of those that are new or have changed."""
         wanted = {PrefixName(prefix.tenant, prefix.name): prefix for prefix in prefixes}
+        self._cache.pins.bound_tenants(
+            {
+                prefix.tenant: prefix.tenant_pages
+                for prefix in wanted.values()
+                if prefix.tenant_pages is not None
+            }
+        )
         # A tenant's prompt goes before the preamble that it is built on, and comes after it.
         for name in sorted(self._kept, reverse=True):
             if self._kept[name] != wanted.get(name):

@@ -25,8 +25,8 @@ from chatserve.engine.api import KeptPrefix, ModelCard, PrefixReport, PrefixStat
 from chatserve.engine.engine_thread import EngineThread
 from chatserve.errors import ClientError, ModelError
 from chatserve.store.connection import Store
+from chatserve.store.named_prompt import NamedPrompt
 from chatserve.store.prompt_news import PromptStatus
-from chatserve.store.prompts import NamedPrompt
 from chatserve.text.prompt import PromptEncoder
 from chatserve.text.system_prompt import leading_ids_of_preamble, leading_ids_of_prompt
 
@@ -57,6 +57,14 @@ class _Rendering(NamedTuple):
     today: date
 
 
+class _Seen(NamedTuple):
+    """What the engine's prefixes depend on; `bounds` are the tenants' quotas of pinned pages."""
+
+    prompts: list[NamedPrompt]
+    bounds: dict[str, int]
+    today: date
+
+
 class PromptWatch:
     """The registered prompts of one worker.
 
@@ -79,6 +87,7 @@ class PromptWatch:
         ttl_ms: int,
     ):
         self._prompts = store.prompts
+        self._tenants = store.tenants
         self._news = store.prompt_news
         self._engine = engine
         self._card = card
@@ -89,7 +98,7 @@ class PromptWatch:
         self._rendered: dict[_Rendering, tuple[int, ...] | str] = {}
         self._is_stopped = False
         self._cursor = "0-0"
-        self._seen: tuple[list[NamedPrompt], date] | None = None
+        self._seen: _Seen | None = None
         self._kept: dict[KeptPrefix, NamedPrompt] = {}
         self._statuses: dict[tuple[str, str], PromptStatus] = {}
         self._written: list[PromptStatus] | None = None
@@ -110,24 +119,31 @@ class PromptWatch:
 
     async def _follow(self) -> None:
         """Have the engine keep what is registered, then wait until that may have changed."""
-        seen = (await self._prompts.list(), date.today())
+        prompts = await self._prompts.list()
+        seen = _Seen(prompts, await self._bounds(prompts), date.today())
         # A template may write the date: then other ids lead its prompts from midnight on.
         if seen != self._seen:
             try:
-                self._keep(await asyncio.to_thread(self._render, *seen))
+                self._keep(await asyncio.to_thread(self._render, seen))
             except asyncio.CancelledError:
                 self._is_stopped = True  # the thread goes on, and the process would wait for it
                 raise
             self._seen = seen
         self._cursor = await self._prompts.wait_for_change(self._cursor, _RELOAD_MS)
 
-    def _render(self, prompts: Sequence[NamedPrompt], today: date) -> list[RenderedPrompt]:
+    async def _bounds(self, prompts: Sequence[NamedPrompt]) -> dict[str, int]:
+        """Return how many pages tenants may pin, those of them that have a quota."""
+        quotas = await self._tenants.quotas_of({prompt.tenant for prompt in prompts})
+        found = {tenant: each.pinned_pages for tenant, each in quotas.items()}
+        return {tenant: pages for tenant, pages in found.items() if pages is not None}
+
+    def _render(self, seen: _Seen) -> list[RenderedPrompt]:
         """Return the prompts as this model has them, the first to be registered first.
 
         What has been rendered before is not rendered again: a prompt of the largest size takes half
         a second.
         """
-        prompts = sorted(prompts, key=lambda prompt: prompt.created_at)
+        prompts = sorted(seen.prompts, key=lambda prompt: prompt.created_at)
         if not prompts:
             return []
         try:
@@ -140,10 +156,10 @@ class PromptWatch:
         for prompt in prompts:
             if self._is_stopped:
                 break
-            made = _Rendering(prompt.text, preamble, prompt.is_preamble, today)
+            made = _Rendering(prompt.text, preamble, prompt.is_preamble, seen.today)
             ids = before.get(made) or self._rendered.get(made) or _render(self._encoder, made)
             self._rendered[made] = ids
-            rendered.append(_kept(prompt, ids))
+            rendered.append(_kept(prompt, ids, seen.bounds.get(prompt.tenant)))
         return rendered
 
     def _keep(self, rendered: Sequence[RenderedPrompt]) -> None:
@@ -206,7 +222,9 @@ def _render(encoder: PromptEncoder, made: _Rendering) -> tuple[int, ...] | str:
     return token_ids or "prompts of this model begin with nothing of it"
 
 
-def _kept(prompt: NamedPrompt, rendered: tuple[int, ...] | str) -> RenderedPrompt:
+def _kept(
+    prompt: NamedPrompt, rendered: tuple[int, ...] | str, tenant_pages: int | None
+) -> RenderedPrompt:
     if isinstance(rendered, str):
         return RenderedPrompt(prompt, None, rendered)
     prefix = KeptPrefix(
@@ -216,6 +234,7 @@ def _kept(prompt: NamedPrompt, rendered: tuple[int, ...] | str) -> RenderedPromp
         is_pinned=prompt.is_pinned,
         priority=prompt.priority,
         ttl_s=prompt.ttl_s,
+        tenant_pages=tenant_pages,
     )
     return RenderedPrompt(prompt, prefix)
 

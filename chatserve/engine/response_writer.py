@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from chatserve.engine.answer import Answer
-from chatserve.engine.api import FinishReason, RequestId, RequestOutput
+from chatserve.engine.api import FinishReason, GenerationRequest, RequestId, RequestOutput
 from chatserve.engine.engine_thread import EngineThread
 from chatserve.engine.worker_metrics import WorkerMetrics
 from chatserve.errors import StoreError
@@ -54,6 +54,10 @@ class ResponseWriter:
     @property
     def open_request_ids(self) -> list[RequestId]:
         return list(self._answers)
+
+    @property
+    def open_requests(self) -> list[GenerationRequest]:
+        return [answer.claim.request for answer in self._answers.values()]
 
     def open(self, claim: Claim) -> None:
         """Run a claimed request and write its answer.

@@ -9,22 +9,27 @@ requests to and hears from.
     beat        renews leases and the sign of life, unless the engine hangs
     reap        takes requests of workers that fell silent back into the queue, and ends those
                 whose time is over while they wait
+    digest      tells the gateways what the prefix cache holds (DigestPublisher)
     prompts     has registered prompts ready, and tells what became of them (PromptWatch)
+    access      ends what runs for tenants and keys that have lost access (AccessWatch)
 
 A request is this worker's while its lease lasts. What ends it early: a cancel, its deadline, a
 lease that was lost (somebody else has it, nothing of ours is accepted any more), or the worker's
-own stop, which hands its requests back to their places in the queue; the reader sees a pause and
-no seam.
+own stop. That claims nothing more, gives what runs a bounded time to end, and hands the rest back
+to its places in the queue; the reader sees a pause and no seam.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from chatserve import __version__
+from chatserve.engine.access_watch import AccessWatch
 from chatserve.engine.api import ModelCard, RequestId
+from chatserve.engine.digest_publisher import DigestPublisher
 from chatserve.engine.engine_thread import EngineThread
 from chatserve.engine.prompt_watch import PromptWatch
 from chatserve.engine.response_writer import ResponseWriter
@@ -32,7 +37,8 @@ from chatserve.engine.worker_metrics import WorkerMetrics
 from chatserve.errors import EngineError, StoreError
 from chatserve.store.connection import Store
 from chatserve.store.fair_queue import DEFAULT_WEIGHTS, TokenWeights
-from chatserve.store.queue import Cursor
+from chatserve.store.keys import Partition
+from chatserve.store.queue import STEAL_AFTER_MS, Cursor
 from chatserve.store.workers import WorkerBeat
 
 logger = logging.getLogger(__name__)
@@ -52,13 +58,14 @@ class WorkerTimes:
     reap_s: float = 2.0
     listen_ms: int = 2_000
     hang_s: float = 60.0
+    steal_after_ms: int = STEAL_AFTER_MS
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
     """Who a worker is, how many requests it takes at once and what it charges for their tokens.
 
-    `metrics_url` is where its metrics are.
+    `metrics_url` is where its metrics are; `drain_s` how long a stop waits for running answers.
     """
 
     worker_id: str
@@ -66,6 +73,7 @@ class WorkerOptions:
     metrics_url: str | None = None
     weights: TokenWeights = DEFAULT_WEIGHTS
     times: WorkerTimes = WorkerTimes()
+    drain_s: float = 0.0
 
 
 class Worker:
@@ -96,8 +104,10 @@ class Worker:
             engine=engine,
             on_room=self._may_claim.set,
         )
+        self._access_watch = AccessWatch(store.tenant_bell, engine, self._writer)
         # Held from a claim until its requests are open: a cancel of one may arrive in between.
         self._claiming = asyncio.Lock()
+        self._is_draining = False
         self._fingerprint = ""
         self._hang_watch = HangWatch(engine, self._times.hang_s)
         self._prompt_watch = PromptWatch(
@@ -108,9 +118,16 @@ class Worker:
             renew_s=self._times.beat_s,
             ttl_ms=self._times.beat_ttl_ms,
         )
+        self._digest = DigestPublisher(
+            store.workers,
+            engine,
+            options.worker_id,
+            every_s=self._times.beat_s,
+            ttl_ms=self._times.beat_ttl_ms,
+        )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set.
+        """Work until `stop` is set, and drain.
 
         Raises:
             EngineError: The engine thread died. Its requests stay leased, so that they count as
@@ -126,7 +143,7 @@ class Worker:
         )
         await self._beat()
         tasks = [asyncio.create_task(self._writer.run(), name="write"), *self._store_tasks()]
-        stopped = asyncio.create_task(stop.wait(), name="stop")
+        stopped = asyncio.create_task(self._until_drained(stop), name="stop")
         try:
             ends: list[asyncio.Future[Any]] = [stopped, died, *tasks]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -140,13 +157,34 @@ class Worker:
             raise EngineError("the engine thread died, see the log") from died.result()
         await self._hand_back()
 
+    async def _until_drained(self, stop: asyncio.Event) -> None:
+        """Return after `stop`, once no answer runs any more or their time is over."""
+        await stop.wait()
+        async with self._claiming:
+            self._is_draining = True
+        if not self._writer.open_request_ids or not self._options.drain_s:
+            return
+        logger.info("draining: %d answers run", len(self._writer.open_request_ids))
+        with suppress(StoreError):  # the next regular beat tells it as well
+            await self._beat()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._options.drain_s):
+                await self._until_empty()
+
+    async def _until_empty(self) -> None:
+        while self._writer.open_request_ids:
+            await self._may_claim.wait()  # which is set whenever an answer has ended
+            self._may_claim.clear()
+
     def _store_tasks(self) -> list[asyncio.Task[None]]:
         bodies = {
             "claim": self._claim,
-            "listen": self._listener(),
+            **{f"listen {each.root}": self._listener(each) for each in self._store.partitions.all},
             "beat": _every(self._times.beat_s, self._beat),
+            "digest": self._digest.publish,
             "reap": _every(self._times.reap_s, self._reap),
             **self._prompt_watch.bodies,
+            **self._access_watch.bodies,
         }
         return [asyncio.create_task(_persist(body), name=name) for name, body in bodies.items()]
 
@@ -159,28 +197,32 @@ class Worker:
             return
         try:
             async with self._claiming:
+                if self._is_draining:
+                    return
                 claims = await self._store.queue.claim(
                     self._worker_id,
                     self._card.name,
                     seats,
                     self._times.lease_ms,
                     self._options.weights,
+                    self._times.steal_after_ms,
                 )
                 for claim in claims:
                     self._writer.open(claim)
+                self._access_watch.end_revoked()
         except StoreError:
             self._may_claim.set()
             raise
         if len(claims) == seats:
             self._may_claim.set()
 
-    def _listener(self) -> Callable[[], Awaitable[None]]:
-        cursor = Cursor()
+    def _listener(self, partition: Partition) -> Callable[[], Awaitable[None]]:
+        cursor, loop = Cursor(), asyncio.get_running_loop()
 
         async def listen() -> None:
             nonlocal cursor
             wakeup = await self._store.queue.wait_for_work(
-                self._worker_id, self._card.name, cursor, self._times.listen_ms
+                self._worker_id, self._card.name, cursor, self._times.listen_ms, partition
             )
             cursor = wakeup.cursor
             if wakeup.cancelled:
@@ -188,6 +230,8 @@ class Worker:
                     self._writer.cancel(wakeup.cancelled)
             # Without news it claims all the same: a bell may be lost with its connection.
             self._may_claim.set()
+            if wakeup.new_work:  # And once more when what it left to another worker is anybody's.
+                loop.call_later(self._times.steal_after_ms / 1e3, self._may_claim.set)
 
         return listen
 
@@ -207,9 +251,13 @@ class Worker:
             version=__version__,
             stats=self._engine.stats(),
             metrics_url=self._options.metrics_url,
+            is_draining=self._is_draining,
+            max_claims=self._options.max_claims,
+            digest_number=self._digest.number,
         )
         if not await self._store.workers.heartbeat(beat, self._times.beat_ttl_ms):
             self._fingerprint = await self._store.workers.publish_card(self._card)
+            self._digest.repeat()
 
     def _give_up(self, lost: Sequence[RequestId]) -> None:
         """Forget requests that are not ours any more. One that has just ended is not lost."""

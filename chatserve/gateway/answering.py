@@ -6,38 +6,40 @@ task group it may start tasks in and the outbox it may fill, and nothing of the 
 A create goes through these steps, and an error at any of them is one error frame on its lane:
 
     1. It waits for its lane; there it is counted as in flight.
-    2. It becomes a draft: history, prompt, limits (`responses.py`). A create that was sent before,
-       recognised by its `event_id`, becomes a replay instead.
-    3. The draft is stored and queued, and its log is followed (`generation.py`).
-    4. Each log event is projected, stamped with the lane and put into the outbox.
+    2. Its answer is started, or found if it was sent before (`creating.py`).
+    3. Each event (`response_events.py`) is stamped with the lane and put into the outbox.
 
-A cancel that comes before step 3 finds nothing in the store; it marks the turn, and step 3 cancels
+A cancel that comes before step 2 finds nothing in the store; it marks the turn, and step 2 cancels
 what it has just stored, so that every create ends with a terminal event.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 from chatserve.engine.api import EventKind, RequestId
 from chatserve.errors import ClientError, NotFound, StoreError, TooManyInFlight
+from chatserve.gateway.creating import answer_to
 from chatserve.gateway.generation import Answer
-from chatserve.gateway.history import find_response
-from chatserve.gateway.ids import id_of_frame, new_id
+from chatserve.gateway.history import find_response, no_response
+from chatserve.gateway.ids import id_of_event, new_id
+from chatserve.gateway.in_flight import InFlight
 from chatserve.gateway.lanes import Lanes, Turn
 from chatserve.gateway.outbox import Outbox
 from chatserve.gateway.queue_position import tell_place
+from chatserve.gateway.rate_limits import limits_event
 from chatserve.gateway.replies import as_client_error
-from chatserve.gateway.responses import draft_response, head_of
+from chatserve.gateway.response_events import events_of
+from chatserve.gateway.responses import Order
 from chatserve.gateway.services import Services
+from chatserve.identity import Identity
 from chatserve.protocol.client_events import Cancel, Create, Envelope, Resume
 from chatserve.protocol.codes import ErrorCode
-from chatserve.protocol.errors import describe, error_frame
-from chatserve.protocol.events import ResponseProjector, gap_events
+from chatserve.protocol.errors import error_frame
+from chatserve.store.limits import NO_ALLOWANCES, Allowances
 from chatserve.store.queue import CancelOutcome
-from chatserve.store.responses import ResponseRecord
 
 # Older unstored responses of a connection can no longer be built on.
 _MAX_UNSTORED = 256
@@ -50,20 +52,23 @@ class Answering:
     Used from: the event loop; its tasks run in the connection's task group.
     """
 
-    def __init__(self, services: Services, outbox: Outbox, tasks: asyncio.TaskGroup) -> None:
+    def __init__(
+        self, services: Services, outbox: Outbox, tasks: InFlight, identity: Identity
+    ) -> None:
         self._services = services
         self._outbox = outbox
         self._tasks = tasks
+        self._identity = identity
         self._lanes = Lanes()
         self._num_resumes = 0
         self._cancelling: set[str] = set()
         self._connection_nonce = new_id("")
         self._unstored: deque[str] = deque(maxlen=_MAX_UNSTORED)
 
-    def create(self, event: Create, frame: str) -> None:
+    def create(self, event: Create) -> None:
         """Take a create into its lane, or raise TooManyInFlight."""
         self._check_in_flight()
-        turn = Turn(event, RequestId(self._response_id(event, frame)))
+        turn = Turn(event, RequestId(self._response_id(event)))
         if self._lanes.add(turn):
             self._tasks.create_task(self._run_lane(turn))
 
@@ -95,7 +100,7 @@ class Answering:
                 "too many cancels are on their way", code=ErrorCode.SOCKET_QUEUE_FULL
             )
         self._cancelling.add(response_id)
-        cancelling = self._services.generations.cancel(RequestId(response_id))
+        cancelling = self._services.generations.cancel(RequestId(response_id), self._identity.owner)
         self._tasks.create_task(self._await_cancel(response_id, cancelling, event.envelope))
 
     def report(self, error: ClientError | StoreError, envelope: Envelope) -> None:
@@ -106,15 +111,16 @@ class Answering:
             )
         )
 
-    def _response_id(self, event: Create, frame: str) -> str:
-        """Return a fresh id, or for a repeatable create the one of its frame.
+    def _response_id(self, event: Create) -> str:
+        """Return a fresh id, or for a repeatable create the one that it always has.
 
-        An unstored response belongs to this connection, and so does the repetition of its frame.
+        An unstored response belongs to this connection, and so does the repetition of its create.
         """
-        if event.envelope.event_id is None:
-            return new_id("resp_")
+        event_id = event.envelope.event_id
+        if event_id is None:
+            return new_id("resp_", self._identity.tenant)
         scope = "" if event.request.fields.store else self._connection_nonce
-        return id_of_frame("resp_", scope + frame)
+        return id_of_event("resp_", self._identity.owner, event_id, scope)
 
     def _check_in_flight(self) -> None:
         limit = self._services.limits.max_in_flight
@@ -132,28 +138,34 @@ class Answering:
             turn = self._lanes.finish(turn)
 
     async def _run_turn(self, turn: Turn) -> None:
-        envelope = turn.event.envelope
-        if envelope.event_id is not None:
-            earlier = await self._find(turn.response_id)
-            if earlier is not None:
-                await self._replay(earlier, -1, envelope)
-                return
-        draft = await draft_response(
-            self._services, turn.event.request, turn.response_id, self._unstored
+        order = Order(
+            turn.event.request,
+            turn.response_id,
+            self._identity,
+            own=self._unstored,
+            is_repeatable=turn.event.envelope.event_id is not None,
         )
-        if not turn.event.request.fields.store:
-            self._unstored.append(turn.response_id)
-        async with self._services.generations.start(draft) as answer:
+        async with answer_to(self._services, order) as answer:
+            if not turn.event.request.fields.store:
+                self._unstored.append(turn.response_id)
             if turn.is_cancelled:
                 await self._services.generations.cancel(turn.response_id)
-            await self._send_answer(answer, -1, envelope)
+            allowances = answer.place.allowances if answer.place else NO_ALLOWANCES
+            await self._tell_limits(allowances, turn.event.envelope)
+            await self._send_answer(answer, -1, turn.event.envelope)
+            if allowances:
+                left = await self._services.quotas.left(self._identity)
+                await self._tell_limits(left, turn.event.envelope)
 
     async def _run_resume(self, event: Resume) -> None:
         with self._reporting(event.envelope):
-            record = await self._find(event.response_id)
+            record = await find_response(
+                self._services.store, event.response_id, self._identity, self._unstored
+            )
             if record is None:
-                raise _no_response(event.response_id)
-            await self._replay(record, event.starting_after, event.envelope)
+                raise no_response(event.response_id)
+            async with self._services.generations.resume(record) as answer:
+                await self._send_answer(answer, event.starting_after, event.envelope)
         self._num_resumes -= 1
 
     def _turn_to_cancel(self, event: Cancel) -> Turn | None:
@@ -171,41 +183,23 @@ class Answering:
             outcome = await cancelling
             # A running turn that the store does not know yet is cancelled by its own task.
             if outcome is CancelOutcome.NOT_FOUND and self._lanes.find(response_id) is None:
-                raise _no_response(response_id)
+                raise no_response(response_id)
         self._cancelling.discard(response_id)
 
-    async def _replay(self, record: ResponseRecord, after: int, envelope: Envelope) -> None:
-        """Send what came after an event, then follow; or a snapshot when the log is gone."""
-        try:
-            async with self._services.generations.resume(record) as answer:
-                await self._send_answer(answer, after, envelope)
-        except NotFound:
-            await self._send_snapshot(record.response_id, after, envelope)
-
     async def _send_answer(self, answer: Answer, after: int, envelope: Envelope) -> None:
-        projector = ResponseProjector(head_of(answer.record))
         telling: asyncio.Task[None] | None = None
+        events = events_of(self._services.store, answer, after)
         try:
-            async for entry in answer.entries:
-                event = projector.project(entry.sequence_number, entry.event)
-                if entry.sequence_number > after:
+            async with aclosing(events):
+                async for event in events:
                     await self._send(event, envelope)
-                if telling is not None:
-                    telling.cancel()
-                elif entry.event.kind is EventKind.QUEUED:
-                    telling = self._tasks.create_task(self._tell_place(answer, envelope))
+                    if telling is not None:
+                        telling.cancel()
+                    elif event["type"] == EventKind.QUEUED:
+                        telling = self._tasks.create_task(self._tell_place(answer, envelope))
         finally:
             if telling is not None:
                 telling.cancel()
-
-    async def _send_snapshot(self, response_id: str, after: int, envelope: Envelope) -> None:
-        record = await self._find(response_id)  # again: it may have ended since it was read
-        if record is None or record.outcome is None:
-            raise _no_response(response_id)
-        for event in gap_events(
-            head_of(record), record.output_text, record.outcome, starting_after=after
-        ):
-            await self._send(event, envelope)
 
     async def _tell_place(self, answer: Answer, envelope: Envelope) -> None:
         async for place in tell_place(self._services.store.queue, answer):
@@ -217,13 +211,14 @@ class Answering:
             }
             await self._send(update, envelope)
 
+    async def _tell_limits(self, allowances: Allowances, envelope: Envelope) -> None:
+        if allowances:
+            await self._send(limits_event(allowances), envelope)
+
     async def _send(self, event: dict[str, Any], envelope: Envelope) -> None:
         if envelope.stream_id is not None:
             event["stream_id"] = envelope.stream_id
         await self._outbox.put(event)
-
-    async def _find(self, response_id: str) -> ResponseRecord | None:
-        return await find_response(self._services.store, response_id, self._unstored)
 
     @contextmanager
     def _reporting(self, envelope: Envelope) -> Iterator[None]:
@@ -231,11 +226,3 @@ class Answering:
             yield
         except (ClientError, StoreError) as error:
             self.report(error, envelope)
-
-
-def _no_response(response_id: str) -> NotFound:
-    return NotFound(
-        f"there is no response {describe(response_id)}",
-        code=ErrorCode.RESPONSE_NOT_FOUND,
-        param="response_id",
-    )

@@ -10,6 +10,9 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from chatserve.gateway.completion_reply import Completion, reply_to_completion
+from chatserve.gateway.identity import identity_of
+from chatserve.gateway.model_list import find_model
+from chatserve.gateway.operations import Operation
 from chatserve.gateway.replies import read_body
 from chatserve.gateway.services import Services
 from chatserve.protocol.chat import parse_chat_request
@@ -29,11 +32,15 @@ class ChatCompletions:
         request = Request(scope, receive)
         services: Services = request.app.state.services
         body = parse_chat_request(await read_body(request, services.config.max_message_bytes))
-        model = await services.models.get(body.reply.model)
-        messages = [ChatMessage(message.role, message.text) for message in body.messages]
+        identity = identity_of(request)
+        asked = await find_model(services, identity, body.reply.model)
+        said = [ChatMessage(message.role, message.text) for message in body.messages]
+        messages = services.preamble.before(asked.messages(said))
+        prompt = await asked.served.chat_token_ids(messages)
         completion = Completion(
-            model=model,
-            prompt_token_ids=await model.chat_token_ids(services.preamble.before(messages)),
+            identity=identity,
+            model=asked.served,
+            prompt_token_ids=prompt,
             prompt_param="messages",
             sampling=body.sampling,
             queue=body.queue,
@@ -42,5 +49,24 @@ class ChatCompletions:
             id_prefix="chatcmpl-",
             ignored=body.ignored,
             started_at=started_at,
+            default_max_tokens=await services.quotas.default_max_tokens(identity, len(prompt)),
         )
         await reply_to_completion(services, completion, scope, receive, send)
+
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        "/v1/chat/completions",
+        "Answer a conversation that the body holds",
+        body={
+            "type": "object",
+            "required": ["model", "messages"],
+            "properties": {
+                "model": {"type": "string"},
+                "messages": {"type": "array", "items": {"type": "object"}, "minItems": 1},
+            },
+        },
+        errors=(404, 409, 500, 504),
+    ),
+)

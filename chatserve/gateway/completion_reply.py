@@ -29,10 +29,12 @@ from chatserve.gateway.disconnect import until_disconnect
 from chatserve.gateway.generation import Answer, Draft
 from chatserve.gateway.ids import new_id
 from chatserve.gateway.models import ServedModel
+from chatserve.gateway.rate_limits import limit_headers
 from chatserve.gateway.replies import as_client_error, ignored_header, json_response
 from chatserve.gateway.services import Services
 from chatserve.gateway.sse import DONE, Write, data_frame, send_events
 from chatserve.gateway.together import run_together
+from chatserve.identity import Identity
 from chatserve.protocol.completion_answers import (
     AnswerHead,
     AnswerShape,
@@ -54,6 +56,7 @@ class Completion:
     `prompt_param` is the field that errors about the prompt name.
     """
 
+    identity: Identity
     model: ServedModel
     prompt_token_ids: tuple[int, ...]
     prompt_param: str
@@ -88,6 +91,8 @@ async def reply_to_completion(
         answers = [
             await started.enter_async_context(services.generations.start(draft)) for draft in drafts
         ]
+        for answer in answers:  # the last one leaves the least
+            headers |= limit_headers(answer.place.allowances) if answer.place else {}
         if completion.reply.stream:
             await send_events(receive, send, partial(_stream, answers, writer), headers)
             return
@@ -108,12 +113,15 @@ def _drafts(completion: Completion, max_timeout_s: float | None) -> list[Draft]:
         prompt_len=len(prompt),
         default_max_tokens=completion.default_max_tokens,
     )
-    seeds = [seed_of_choice(sampling.seed, index) for index in range(completion.reply.n)]
-    return [_draft(completion, replace(sampling, seed=seed), max_timeout_s) for seed in seeds]
+    n = completion.reply.n
+    seeds = [seed_of_choice(sampling.seed, index) for index in range(n)]
+    drafts = [_draft(completion, replace(sampling, seed=seed), max_timeout_s) for seed in seeds]
+    return [replace(draft, together=n - index) for index, draft in enumerate(drafts)]
 
 
 def _draft(completion: Completion, sampling: SamplingParams, max_timeout_s: float | None) -> Draft:
-    request_id = RequestId(new_id(completion.id_prefix))
+    identity = completion.identity
+    request_id = RequestId(new_id(completion.id_prefix, identity.tenant))
     model_name = completion.model.card.name
     record = ResponseRecord(
         response_id=request_id,
@@ -121,12 +129,17 @@ def _draft(completion: Completion, sampling: SamplingParams, max_timeout_s: floa
         created_at=int(time.time()),
         ttl_s=LOG_TTL_S,
         assistant_message_id=new_id("msg_"),
+        tenant=identity.tenant,
+        user=identity.user,
     )
     request = GenerationRequest(
         request_id,
         model_name,
         completion.prompt_token_ids,
         sampling,
+        tenant=identity.tenant,
+        user=identity.user,
+        key_id=identity.key_id,
         priority=completion.queue.priority,
         timeout_ms=timeout_ms(completion.queue.timeout, max_timeout_s),
     )

@@ -10,7 +10,10 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from chatserve.gateway.completion_reply import Completion, reply_to_completion
+from chatserve.gateway.identity import identity_of
+from chatserve.gateway.model_list import find_plain_model
 from chatserve.gateway.models import ServedModel
+from chatserve.gateway.operations import Operation
 from chatserve.gateway.replies import read_body
 from chatserve.gateway.services import Services
 from chatserve.protocol.completion_answers import TextShape
@@ -29,8 +32,10 @@ class Completions:
         request = Request(scope, receive)
         services: Services = request.app.state.services
         body = parse_completion_request(await read_body(request, services.config.max_message_bytes))
-        model = await services.models.get(body.reply.model)
+        identity = identity_of(request)
+        model = await find_plain_model(services, identity, body.reply.model)
         completion = Completion(
+            identity=identity,
             model=model,
             prompt_token_ids=await _token_ids(model, body.prompt),
             prompt_param="prompt",
@@ -50,3 +55,18 @@ async def _token_ids(model: ServedModel, prompt: str | list[int]) -> tuple[int, 
     if isinstance(prompt, str):
         return await model.text_token_ids(prompt)
     return tuple(prompt)
+
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        "/v1/completions",
+        "Go on with a text",
+        body={
+            "type": "object",
+            "required": ["model", "prompt"],
+            "properties": {"model": {"type": "string"}, "prompt": {}},
+        },
+        errors=(404, 409, 500, 504),
+    ),
+)

@@ -1,157 +1,168 @@
-"""The conversations endpoints: create, read, rename, list and delete sessions.
+"""The endpoints of one conversation: create, read, change, delete.
 
-Owns the way between sessions and the wire. Turns are not made here; they come as a
-`response.create` that names its conversation.
+Owns the way between sessions and the wire, and the rule that a session is there for its owner only:
+whoever else asks gets what they would get if it did not exist. Turns are not made here; they come
+as a `response.create` that names its conversation.
 """
 
-from typing import Any
+from typing import TypeVar
 
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 
 from chatserve.errors import InvalidRequest, NotFound
+from chatserve.gateway.identity import identity_of
 from chatserve.gateway.ids import new_id
+from chatserve.gateway.operations import Operation
 from chatserve.gateway.replies import ignored_header, json_response, read_body
 from chatserve.gateway.responses import to_messages
 from chatserve.gateway.services import Services
+from chatserve.identity import Identity
+from chatserve.protocol.body import Body, parse_object
 from chatserve.protocol.codes import ErrorCode
+from chatserve.protocol.conversation_objects import ConversationDeleted, ConversationObject
 from chatserve.protocol.conversations import (
-    StoredItem,
-    parse_conversation_change,
-    parse_new_conversation,
+    ArchiveState,
+    ConversationChange,
+    NewConversation,
+    NewTitle,
 )
 from chatserve.protocol.errors import describe
-from chatserve.store.sessions import Message, Session
+from chatserve.store.sessions import NewSession, Session, SessionChange, TitleSource
 
-_DEFAULT_LIMIT = 20
-_MAX_LIMIT = 100
+_PATH = "/v1/conversations/{conversation_id}"
+_OURS = "/v1/chatserve/conversations/{conversation_id}"
+_MAX_VERSION_DIGITS = 15
+
+M = TypeVar("M", bound=BaseModel)
 
 
 async def create_conversation(request: Request) -> Response:
     """Serve `POST /v1/conversations`."""
     services: Services = request.app.state.services
-    body = await read_body(request, services.config.max_message_bytes)
-    new, ignored = parse_new_conversation(body)
+    new, ignored = await take_body(request, NewConversation)
+    identity = identity_of(request)
+    source = TitleSource(new.title_source) if new.title else TitleSource.NOBODY
     session = await services.store.sessions.create(
-        new_id("conv_"),
-        title=new.title,
-        metadata=new.metadata,
-        messages=to_messages(new.items),
+        identity.owner,
+        new_id("conv_", identity.tenant),
+        NewSession(new.title, source, new.metadata),
+        to_messages(new.items),
     )
-    return json_response(_conversation_object(session), headers=ignored_header(ignored))
+    return _conversation(session, ignored)
 
 
 async def get_conversation(request: Request) -> Response:
     """Serve `GET /v1/conversations/{id}`."""
-    return json_response(_conversation_object(await _session(request)))
+    return _conversation(await session_of(request))
 
 
 async def update_conversation(request: Request) -> Response:
     """Serve `POST /v1/conversations/{id}`: change what the body names, and nothing else."""
-    services: Services = request.app.state.services
-    body = await read_body(request, services.config.max_message_bytes)
-    change, ignored = parse_conversation_change(body)
-    session_id = _session_id(request)
-    session = await services.store.sessions.update(
-        session_id, title=change.title, metadata=change.metadata
+    change, ignored = await take_body(request, ConversationChange)
+    wanted = SessionChange(
+        title=change.title,
+        metadata=change.metadata,
+        is_archived=change.archived,
+        is_pinned=change.pinned,
+        version=change.version if change.version is not None else _expected_version(request),
     )
-    if session is None:
-        raise _no_session(session_id)
-    return json_response(_conversation_object(session), headers=ignored_header(ignored))
+    return _conversation(await _change(request, wanted), ignored)
+
+
+async def rename_conversation(request: Request) -> Response:
+    """Serve `POST /v1/chatserve/conversations/{id}/title`."""
+    new, ignored = await take_body(request, NewTitle)
+    change = SessionChange(title=new.title, version=_expected_version(request))
+    return _conversation(await _change(request, change), ignored)
+
+
+async def archive_conversation(request: Request) -> Response:
+    """Serve `POST /v1/chatserve/conversations/{id}/archive`."""
+    state, ignored = await take_body(request, ArchiveState)
+    change = SessionChange(is_archived=state.archived, version=_expected_version(request))
+    return _conversation(await _change(request, change), ignored)
 
 
 async def delete_conversation(request: Request) -> Response:
-    """Serve `DELETE /v1/conversations/{id}`; an answer in flight is cancelled."""
+    """Serve `DELETE /v1/conversations/{id}`; answers in flight are cancelled."""
     services: Services = request.app.state.services
-    session = await _session(request)
+    session = await session_of(request)
     deleted = await services.store.sessions.delete(session.session_id)
-    if deleted is not None and deleted.active_response_id is not None:
-        await services.generations.cancel(deleted.active_response_id)
-    return json_response(
-        {"id": session.session_id, "object": "conversation.deleted", "deleted": True}
-    )
+    for response_id in deleted.active_response_ids if deleted else ():
+        await services.generations.cancel(response_id)
+    return json_response(ConversationDeleted.of(session.session_id).to_wire())
 
 
-async def list_items(request: Request) -> Response:
-    """Serve `GET /v1/conversations/{id}/items`."""
-    services: Services = request.app.state.services
-    session = await _session(request)
-    messages = await services.store.sessions.messages(session.session_id)
-    if _order(request) == "desc":
-        messages.reverse()
-    page, has_more = _page(messages, request.query_params.get("after"), _limit(request))
-    return json_response(
-        {
-            "object": "list",
-            "data": [_item(message).to_wire() for message in page],
-            "first_id": page[0].message_id if page else "",
-            "last_id": page[-1].message_id if page else "",
-            "has_more": has_more,
-        }
-    )
-
-
-async def list_conversations(request: Request) -> Response:
-    """Serve `GET /v1/chatserve/conversations`: the most recently used first."""
-    services: Services = request.app.state.services
-    limit = _limit(request)
-    before = request.query_params.get("before")
-    sessions = await services.store.sessions.list(limit + 1, before)
-    page = sessions[:limit]
-    return json_response(
-        {
-            "object": "list",
-            "data": [_conversation_object(session) for session in page],
-            "has_more": len(sessions) > limit,
-        }
-    )
-
-
-def _conversation_object(session: Session) -> dict[str, Any]:
-    return {
-        "id": session.session_id,
-        "object": "conversation",
-        "created_at": session.created_at,
-        "metadata": session.metadata,
-        "title": session.title,
-        "updated_at": session.updated_at,
-        "active_response_id": session.active_response_id,
-    }
-
-
-def _item(message: Message) -> StoredItem:
-    return StoredItem(
-        item_id=message.message_id,
-        role=message.role,
-        text=message.content,
-        response_id=message.response_id,
-        outcome=message.outcome,
-    )
-
-
-def _page(messages: list[Message], after: str | None, limit: int) -> tuple[list[Message], bool]:
-    """Return the messages after an id, and whether there are more."""
-    first = 0
-    if after is not None:
-        ids = [message.message_id for message in messages]
-        if after not in ids:
-            raise InvalidRequest(f"after: there is no item {describe(after)}", param="after")
-        first = ids.index(after) + 1
-    return messages[first : first + limit], len(messages) > first + limit
-
-
-async def _session(request: Request) -> Session:
-    services: Services = request.app.state.services
-    session_id = _session_id(request)
+async def owned_session(services: Services, identity: Identity, session_id: str) -> Session:
+    """Return a session, or raise NotFound unless there is one and it is the caller's."""
     session = await services.store.sessions.get(session_id)
-    if session is None:
+    if session is None or session.owner != identity.owner:
         raise _no_session(session_id)
     return session
 
 
-def _session_id(request: Request) -> str:
+async def session_of(request: Request) -> Session:
+    """Return the session that the path names, or raise NotFound; see `owned_session`."""
     session_id: str = request.path_params["conversation_id"]
-    return session_id
+    return await owned_session(request.app.state.services, identity_of(request), session_id)
+
+
+def conversation_object(session: Session) -> ConversationObject:
+    """Return a session as clients see it."""
+    return ConversationObject(
+        id=session.session_id,
+        object="conversation",
+        created_at=session.created_at,
+        metadata=session.metadata,
+        title=session.title,
+        updated_at=session.updated_at,
+        archived=session.is_archived,
+        pinned=session.is_pinned,
+        active_response_id=session.active_response_id,
+        active_response_ids=list(session.active_response_ids),
+        version=session.version,
+        title_source=session.title_source.value,
+    )
+
+
+async def take_body(request: Request, model: type[M]) -> tuple[M, tuple[str, ...]]:
+    """Return the fields of a body, an absent one being empty, and the names that nobody knew."""
+    services: Services = request.app.state.services
+    raw = await read_body(request, services.config.max_message_bytes)
+    body = Body(parse_object(raw or b"{}"))
+    return body.take(model), body.ignored()
+
+
+async def _change(request: Request, change: SessionChange) -> Session:
+    services: Services = request.app.state.services
+    session = await session_of(request)
+    changed = await services.store.sessions.update(session.session_id, change)
+    if changed is None:
+        raise _no_session(session.session_id)
+    return changed
+
+
+def _conversation(session: Session, ignored: tuple[str, ...] = ()) -> Response:
+    headers = {"etag": f'"{session.version}"', **ignored_header(ignored)}
+    return json_response(conversation_object(session).to_wire(), headers=headers)
+
+
+def _expected_version(request: Request) -> int | None:
+    """Return the version that `If-Match` names: an entity tag as this service sends it."""
+    header = request.headers.get("if-match", "*")
+    if header == "*":
+        return None
+    digits = header.removeprefix('"').removesuffix('"')
+    is_tag = header == f'"{digits}"' and digits.isascii() and digits.isdigit()
+    if not is_tag or len(digits) > _MAX_VERSION_DIGITS:
+        raise InvalidRequest(
+            f"If-Match: must be one entity tag of this conversation, received {describe(header)}",
+            param="If-Match",
+        )
+    return int(digits)
 
 
 def _no_session(session_id: str) -> NotFound:
@@ -162,22 +173,50 @@ def _no_session(session_id: str) -> NotFound:
     )
 
 
-def _limit(request: Request) -> int:
-    text = request.query_params.get("limit", str(_DEFAULT_LIMIT))
-    # The length comes first: Python refuses to make a number of thousands of digits.
-    is_number = len(text) <= 9 and text.isascii() and text.isdigit()
-    if not is_number or not 1 <= int(text) <= _MAX_LIMIT:
-        raise InvalidRequest(
-            f"limit: must be a number from 1 to {_MAX_LIMIT}, received {describe(text)}",
-            param="limit",
-        )
-    return int(text)
+OPERATIONS = (
+    Operation(
+        "POST",
+        "/v1/conversations",
+        "Open a conversation",
+        body=NewConversation,
+        reply=ConversationObject,
+    ),
+    Operation("GET", _PATH, "Read a conversation", reply=ConversationObject),
+    Operation(
+        "POST",
+        _PATH,
+        "Change what the body names of a conversation",
+        body=ConversationChange,
+        reply=ConversationObject,
+        errors=(409,),
+    ),
+    Operation("DELETE", _PATH, "Delete a conversation", reply=ConversationDeleted),
+    Operation(
+        "POST",
+        f"{_OURS}/title",
+        "Name a conversation",
+        body=NewTitle,
+        reply=ConversationObject,
+        errors=(409,),
+    ),
+    Operation(
+        "POST",
+        f"{_OURS}/archive",
+        "Hide a conversation from the list, or show it again",
+        body=ArchiveState,
+        reply=ConversationObject,
+        errors=(409,),
+    ),
+)
 
 
-def _order(request: Request) -> str:
-    order = request.query_params.get("order", "desc")
-    if order not in ("asc", "desc"):
-        raise InvalidRequest(
-            f"order: must be asc or desc, received {describe(order)}", param="order"
-        )
-    return order
+def routes() -> list[BaseRoute]:
+    """Return the routes of this module."""
+    return [
+        Route("/v1/conversations", create_conversation, methods=["POST"]),
+        Route(_PATH, get_conversation, methods=["GET"]),
+        Route(_PATH, update_conversation, methods=["POST"]),
+        Route(_PATH, delete_conversation, methods=["DELETE"]),
+        Route(f"{_OURS}/title", rename_conversation, methods=["POST"]),
+        Route(f"{_OURS}/archive", archive_conversation, methods=["POST"]),
+    ]

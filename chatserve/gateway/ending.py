@@ -9,7 +9,11 @@ from chatserve.protocol.codes import CloseCode
 
 
 class PeerGone(ChatServeError):
-    """The peer has closed, or cannot be reached any more."""
+    """The peer has closed, or cannot be reached any more; `code` is what it closed with."""
+
+    def __init__(self, code: int):
+        super().__init__(f"the peer is gone, code {code}")
+        self.code = code
 
 
 class Ending(ChatServeError):

@@ -1,19 +1,25 @@
-"""Liveness, readiness, version and the list of models.
+"""Liveness, readiness and version.
 
-Owns what "ready" means: the store answers, a worker with a usable model lives, and its queue has
-room. Liveness asks for nothing but the event loop, so that an overloaded process is not restarted.
+Owns what "ready" means: the store answers and takes what is written, a worker with a usable model
+lives, and its queue has room. Liveness asks for nothing but the event loop, so that an overloaded
+process is not restarted.
 """
+
+import asyncio
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from chatserve import __version__
 from chatserve.errors import StoreError
-from chatserve.gateway.models import ServedModel
+from chatserve.gateway.operations import Operation
 from chatserve.gateway.replies import json_response
 from chatserve.gateway.services import Services
 
 _RETRY_AFTER_S = "1"
+
+_PATIENCE_S = 1.5
+"""How long the store may take to answer. Whoever asks for readiness has a timeout of their own."""
 
 
 async def get_health(_request: Request) -> Response:
@@ -38,40 +44,27 @@ async def get_version(_request: Request) -> Response:
     return json_response({"version": __version__})
 
 
-async def list_models(request: Request) -> Response:
-    """Serve `GET /v1/models`."""
-    services: Services = request.app.state.services
-    models = [_model_object(model) for model in services.models.live]
-    return json_response({"object": "list", "data": models})
-
-
-async def get_model(request: Request) -> Response:
-    """Serve `GET /v1/models/{model}`, or raise NotFound."""
-    services: Services = request.app.state.services
-    return json_response(_model_object(await services.models.get(request.path_params["model"])))
-
-
-def _model_object(model: ServedModel) -> dict[str, object]:
-    return {
-        "id": model.card.name,
-        "object": "model",
-        "created": model.loaded_at,
-        "owned_by": "chatserve",
-        "max_model_len": model.card.max_model_len,
-    }
-
-
 async def _missing(services: Services) -> str | None:
     """Return what keeps this gateway from serving, None if nothing does."""
+    if services.drain.is_draining:
+        return "draining"
     try:
-        await services.store.ping()
-        await services.models.refresh()
-        models = services.models.live
-        depths = [await services.store.queue.depth(model.card.name) for model in models]
-    except StoreError:
-        return "the store does not answer"
+        async with asyncio.timeout(_PATIENCE_S):
+            await services.store.probe()
+            await services.models.refresh()
+            models = services.models.live
+            depths = [await services.store.queue.depth(model.card.name) for model in models]
+    except (StoreError, TimeoutError):
+        return "the store does not answer, or takes nothing new"
     if not models:
         return "no engine worker is running"
     if min(depths) >= services.config.max_queue:
         return "the queue is full"
     return None
+
+
+OPERATIONS = (
+    Operation("GET", "/health", "Tell that the process lives"),
+    Operation("GET", "/ready", "Tell whether requests can be served"),
+    Operation("GET", "/version", "Tell the version"),
+)

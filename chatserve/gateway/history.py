@@ -4,11 +4,12 @@ Owns the three ways in which a create names its past (nothing, a session, an ear
 who may name what. Knows no template and starts nothing.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from chatserve.engine.api import RequestId
 from chatserve.errors import Conflict, NotFound
+from chatserve.identity import Identity
 from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import describe
 from chatserve.protocol.responses import ResponseFields
@@ -25,12 +26,15 @@ class History:
     session_id: str | None = None
 
 
-async def read_history(store: Store, fields: ResponseFields, own: Container[str]) -> History:
+async def read_history(
+    store: Store, fields: ResponseFields, identity: Identity, own: Container[str]
+) -> History:
     """Return what a create builds on.
 
     Args:
         store: Where sessions and responses are.
         fields: The create.
+        identity: Who asks.
         own: The unstored responses of this connection, which only it may build on.
 
     Raises:
@@ -38,34 +42,59 @@ async def read_history(store: Store, fields: ResponseFields, own: Container[str]
         Conflict: The response has not ended yet.
     """
     if fields.conversation is not None:
-        return await _session_history(store, fields.conversation)
+        return await _session_history(store, fields, identity)
     if fields.previous_response_id is not None:
-        return History(await _lineage(store, fields.previous_response_id, own))
+        return History(await _lineage(store, fields.previous_response_id, identity, own))
     return History()
 
 
 async def find_response(
-    store: Store, response_id: str, own: Container[str]
+    store: Store, response_id: str, identity: Identity, own: Container[str] = ()
 ) -> ResponseRecord | None:
-    """Return a response that this connection may read; None if there is none."""
+    """Return a response that this caller may read; None if there is none.
+
+    Nobody but its owner may, and one that is not stored can be read on its connection only.
+    """
     record = await store.responses.get(RequestId(response_id))
-    if record is None or not (record.request.get("store") or response_id in own):
+    if record is None or record.owner != identity.owner:
         return None
-    return record
+    return record if record.request.get("store") or response_id in own else None
 
 
-async def _session_history(store: Store, session_id: str) -> History:
-    if await store.sessions.get(session_id) is None:
+async def input_messages(store: Store, record: ResponseRecord) -> Sequence[Message]:
+    """Return the whole conversation that a response answers, oldest first."""
+    if record.session_id is None:
+        return record.messages
+    transcript = await store.sessions.transcript(record.session_id)
+    return transcript.up_to(record.parent_id) if record.parent_id in transcript.tree else ()
+
+
+def no_response(response_id: str) -> NotFound:
+    """Return the error of who asks for a response that is not there, or not theirs."""
+    return NotFound(
+        f"there is no response {describe(response_id)}",
+        code=ErrorCode.RESPONSE_NOT_FOUND,
+        param="response_id",
+    )
+
+
+async def _session_history(store: Store, fields: ResponseFields, identity: Identity) -> History:
+    session_id = fields.conversation or ""
+    session = await store.sessions.get(session_id)
+    if session is None or session.owner != identity.owner:
         raise NotFound(
             f"there is no conversation {describe(session_id)}",
             code=ErrorCode.CONVERSATION_NOT_FOUND,
             param="conversation",
         )
-    return History(tuple(await store.sessions.messages(session_id)), session_id)
+    transcript = await store.sessions.transcript(session_id)
+    return History(tuple(transcript.before_turn(fields.parent_id)), session_id)
 
 
-async def _lineage(store: Store, response_id: str, own: Container[str]) -> tuple[Message, ...]:
-    record = await find_response(store, response_id, own)
+async def _lineage(
+    store: Store, response_id: str, identity: Identity, own: Container[str]
+) -> tuple[Message, ...]:
+    record = await find_response(store, response_id, identity, own)
     if record is None:
         raise _no_previous(response_id)
     if record.outcome is None:
@@ -75,17 +104,19 @@ async def _lineage(store: Store, response_id: str, own: Container[str]) -> tuple
             param="previous_response_id",
         )
     if record.session_id is not None:
-        return await _session_lineage(store, record.session_id, response_id)
-    return (*record.messages, _answer_message(record))
+        return await _session_lineage(store, record.session_id, record)
+    answer = (_answer_message(record),) if record.generates else ()
+    return (*record.messages, *answer)
 
 
-async def _session_lineage(store: Store, session_id: str, response_id: str) -> tuple[Message, ...]:
+async def _session_lineage(
+    store: Store, session_id: str, record: ResponseRecord
+) -> tuple[Message, ...]:
     """Return a session's messages up to one answer; the session keeps them, not the response."""
-    messages = await store.sessions.messages(session_id)
-    for count, message in enumerate(messages, start=1):
-        if message.response_id == response_id:
-            return tuple(messages[:count])
-    raise _no_previous(response_id)
+    transcript = await store.sessions.transcript(session_id)
+    if record.assistant_message_id not in transcript.tree:
+        raise _no_previous(record.response_id)
+    return tuple(transcript.up_to(record.assistant_message_id))
 
 
 def _answer_message(record: ResponseRecord) -> Message:

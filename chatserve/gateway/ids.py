@@ -2,22 +2,34 @@
 
 An id is all that a client needs to read or stop an answer while there are no keys, so it cannot be
 guessed. The one exception is the id of a create that carries the client's own `event_id`: it is a
-digest of the frame, so that the same frame sent again, over whichever gateway, names the same
-response.
+digest of that and of whose it is, so that the same create sent again, over whichever gateway, names
+the same response.
 """
 
 import hashlib
 import secrets
 
+import orjson
+
+from chatserve.identity import Owner
+from chatserve.store.keys import digit_of
+
 _NUM_BYTES = 16
 
 
-def new_id(prefix: str) -> str:
-    """Return a fresh id such as `msg_0123…`; the prefix brings its own separator."""
-    return prefix + secrets.token_hex(_NUM_BYTES)
+def new_id(prefix: str, tenant: str | None = None) -> str:
+    """Return a fresh id such as `msg_0123…`; the prefix brings its own separator.
+
+    Name the tenant for what has keys of its own in the store: its digit stands first.
+    """
+    digits = secrets.token_hex(_NUM_BYTES)
+    return prefix + digits if tenant is None else f"{prefix}{digit_of(tenant):x}{digits[1:]}"
 
 
-def id_of_frame(prefix: str, frame: str) -> str:
-    """Return the id that belongs to exactly this frame."""
-    digest = hashlib.blake2b(frame.encode(), digest_size=_NUM_BYTES)
-    return prefix + digest.hexdigest()
+def id_of_event(prefix: str, owner: Owner, *words: str) -> str:
+    """Return the id of what one user's event with this id asks for.
+
+    Another user's event of the same id means something else, and so does any other word.
+    """
+    digest = hashlib.blake2b(orjson.dumps([*owner, *words]), digest_size=_NUM_BYTES).hexdigest()
+    return f"{prefix}{digit_of(owner.tenant):x}{digest[1:]}"

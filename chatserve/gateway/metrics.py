@@ -17,6 +17,8 @@ from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
 
+from chatserve.gateway.identity import require_operator
+from chatserve.gateway.operations import Operation
 from chatserve.gateway.services import Services
 from chatserve.store.workers import WorkerBeat
 
@@ -32,7 +34,8 @@ _MAX_PAGE_BYTES = 4 * 2**20
 
 
 async def get_metrics(request: Request) -> Response:
-    """Serve `GET /metrics`."""
+    """Serve `GET /metrics` to operators: it is about all tenants."""
+    require_operator(request)
     services: Services = request.app.state.services
     families = [*services.metrics.registry.collect(), await _queued(services)]
     if services.config.merge_worker_metrics:
@@ -102,3 +105,14 @@ def _merged(families: Iterable[Metric]) -> list[Metric]:
         else:
             merged[family.name] = family
     return list(merged.values())
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/metrics",
+        "Figures in Prometheus' format",
+        reply={"type": "string"},
+        media_type="text/plain",
+    ),
+)

@@ -101,12 +101,16 @@ class ServedModels:
         if found is None:
             await self.refresh()
             found = self._find(name)
-        if found is not None:
-            return found
+        if found is None:
+            raise self.refusal(name, self.live)
+        return found
+
+    def refusal(self, name: str, usable: Sequence[ServedModel]) -> NotFound | Unavailable:
+        """Return why there is no model of a name, to somebody who may use those."""
         if not self._beats:
-            raise Unavailable("no engine worker is running", code=ErrorCode.NO_WORKER)
-        served = ", ".join(model.card.name for model in self.live) or "none yet"
-        raise NotFound(
+            return Unavailable("no engine worker is running", code=ErrorCode.NO_WORKER)
+        served = ", ".join(model.card.name for model in usable) or "none yet"
+        return NotFound(
             f"model {describe(name)} is not served; served: {served}",
             code=ErrorCode.MODEL_NOT_FOUND,
             param="model",

@@ -9,18 +9,18 @@ lost their last one. Knows neither sockets nor logs; it is told who comes and go
     on a socket, stored, in no session            GRACE   cancelled after a grace period
     in a session, or in the background            RUN     runs to its end
 
-A reader of one gateway is unknown to the others, so GRACE judges by the readers of its own.
+Here readers are counted on this gateway. When it has none left it says so in the store, which
+cancels unless another gateway still has one (`store/reading.py`).
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from enum import Enum, auto
 
 from chatserve.engine.api import RequestId
 from chatserve.errors import StoreError
-from chatserve.store.responses import ResponseRecord
+from chatserve.store.responses import Abandonment
 
 logger = logging.getLogger(__name__)
 
@@ -28,21 +28,6 @@ logger = logging.getLogger(__name__)
 _RETRY_DELAYS_S = (0.2, 1.0, 5.0)
 
 _CLOSE_TIMEOUT_S = 2.0
-
-
-class Abandonment(Enum):
-    """What a lost last reader means for an answer."""
-
-    ABORT = auto()
-    GRACE = auto()
-    RUN = auto()
-
-
-def abandonment_of(record: ResponseRecord) -> Abandonment:
-    """Return the row of the table that a response belongs to."""
-    if record.session_id is not None or record.request.get("background"):
-        return Abandonment.RUN
-    return Abandonment.GRACE if record.request.get("store") else Abandonment.ABORT
 
 
 @dataclass(slots=True)
@@ -55,19 +40,22 @@ class _Watch:
 
 
 class Readers:
-    """Counts readers and cancels what nobody reads.
+    """Counts readers and gives up what nobody reads.
 
-    Owns: one watch per answer with readers or in its grace period, and the cancels on their way.
+    Owns: one watch per answer with readers or in its grace period, and the news on their way.
     Used from: the event loop. `enter`, `leave` and `finish` never await, so they are safe in the
     cleanup of a cancelled task.
     """
 
-    def __init__(self, cancel: Callable[[RequestId], Awaitable[object]], *, grace_s: float) -> None:
-        self._cancel = cancel
+    def __init__(
+        self, give_up: Callable[[RequestId], Awaitable[object]], *, grace_s: float
+    ) -> None:
+        """Count from none; `give_up` ends an answer that no other gateway reads, and may repeat."""
+        self._give_up = give_up
         self._grace_s = grace_s
         self._has_grace = True
         self._watches: dict[RequestId, _Watch] = {}
-        self._cancelling: set[asyncio.Task[None]] = set()
+        self._giving_up: set[asyncio.Task[None]] = set()
 
     def enter(self, request_id: RequestId, abandonment: Abandonment) -> None:
         """Count one more reader, which also ends a grace period."""
@@ -94,10 +82,10 @@ class Readers:
             return
         del self._watches[request_id]
         if watch.abandonment is Abandonment.ABORT:
-            self._start_cancel(request_id)
+            self._start_to_give_up(request_id)
 
     def drop_grace(self) -> None:
-        """Cancel nothing after a grace period any more, those that run already included.
+        """Give nothing up after a grace period any more, those that run already included.
 
         For a gateway that stops: its readers come back through another.
         """
@@ -107,24 +95,27 @@ class Readers:
                 watch.timer.cancel()
 
     async def aclose(self) -> None:
-        """Let the cancels on their way arrive, for a bounded time."""
+        """Give up what could only be read here, and let the news of it arrive in bounded time."""
         self.drop_grace()
-        if self._cancelling:
-            await asyncio.wait(self._cancelling, timeout=_CLOSE_TIMEOUT_S)
+        for request_id, watch in self._watches.items():
+            if watch.abandonment is Abandonment.ABORT:
+                self._start_to_give_up(request_id)
+        if self._giving_up:
+            await asyncio.wait(self._giving_up, timeout=_CLOSE_TIMEOUT_S)
 
     def _abandon(self, request_id: RequestId) -> None:
         del self._watches[request_id]
-        self._start_cancel(request_id)
+        self._start_to_give_up(request_id)
 
-    def _start_cancel(self, request_id: RequestId) -> None:
-        task = asyncio.create_task(self._cancel_stubbornly(request_id))
-        self._cancelling.add(task)
-        task.add_done_callback(self._cancelling.discard)
+    def _start_to_give_up(self, request_id: RequestId) -> None:
+        task = asyncio.create_task(self._give_up_stubbornly(request_id))
+        self._giving_up.add(task)
+        task.add_done_callback(self._giving_up.discard)
 
-    async def _cancel_stubbornly(self, request_id: RequestId) -> None:
+    async def _give_up_stubbornly(self, request_id: RequestId) -> None:
         for delay_s in _RETRY_DELAYS_S:
             try:
-                await self._cancel(request_id)
+                await self._give_up(request_id)
             except StoreError as error:
                 logger.warning("%s cannot be cancelled yet: %s", request_id, error)
                 await asyncio.sleep(delay_s)

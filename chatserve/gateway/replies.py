@@ -3,6 +3,7 @@
 Owns what every endpoint does alike. Knows no endpoint.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -14,24 +15,42 @@ from starlette.responses import Response
 
 from chatserve.errors import (
     AnswerFailed,
+    BodyTimeout,
     ClientError,
     InvalidRequest,
     NotFound,
-    QueueFull,
     StoreError,
     TooLarge,
     Unavailable,
 )
 from chatserve.protocol.codes import ErrorCode
-from chatserve.protocol.errors import error_body
+from chatserve.protocol.errors import error_body, responses_error_object
 
 logger = logging.getLogger(__name__)
 
 IGNORED_HEADER = "x-chatserve-ignored"
 
+BODY_TIMEOUT_S = 30.0
+
 
 async def read_body(request: Request, max_bytes: int) -> bytes:
-    """Return the whole body, or raise TooLarge without having read more than the limit."""
+    """Return the whole body.
+
+    Raises:
+        TooLarge: Without having read more than the limit.
+        BodyTimeout: It does not arrive in time; a peer that sends a byte now and then holds no
+            connection for ever.
+    """
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            return await _read_body(request, max_bytes)
+    except TimeoutError:
+        raise BodyTimeout(
+            f"the body did not arrive within {BODY_TIMEOUT_S:g} s", code=ErrorCode.BODY_TIMEOUT
+        ) from None
+
+
+async def _read_body(request: Request, max_bytes: int) -> bytes:
     declared = request.headers.get("content-length", "0")
     if declared.isascii() and declared.isdigit() and int(declared) > max_bytes:
         raise _too_large(int(declared), max_bytes)
@@ -64,10 +83,7 @@ def ignored_header(names: Sequence[str]) -> dict[str, str]:
 
 def error_response(error: ClientError) -> Response:
     """Return an error reply, with the time to wait where there is one."""
-    headers = {}
-    if isinstance(error, QueueFull | Unavailable):
-        headers["retry-after"] = str(error.retry_after_s)
-    return json_response(error_body(error), status=error.status, headers=headers)
+    return json_response(error_body(error), status=error.status, headers=error.headers)
 
 
 def as_client_error(error: ClientError | StoreError) -> ClientError:
@@ -77,10 +93,14 @@ def as_client_error(error: ClientError | StoreError) -> ClientError:
     return Unavailable("the store cannot be reached", code=ErrorCode.STORE_UNAVAILABLE)
 
 
-async def on_service_error(_request: Request, error: Exception) -> Response:
-    """Reply to an error that was raised on purpose."""
+async def on_service_error(request: Request, error: Exception) -> Response:
+    """Reply to an error that was raised on purpose, in the words of the surface that it is on."""
     assert isinstance(error, ClientError | StoreError), repr(error)
-    return error_response(as_client_error(error))
+    told = as_client_error(error)
+    if not request.url.path.startswith("/v1/responses"):
+        return error_response(told)
+    body = {"error": responses_error_object(told)}
+    return json_response(body, status=told.status, headers=told.headers)
 
 
 async def on_http_exception(request: Request, error: Exception) -> Response:

@@ -6,6 +6,7 @@ object, which is made from the record so that every replay repeats it exactly. K
 
 import time
 from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chatserve.engine.api import GenerationRequest, RequestId, SamplingParams
@@ -13,11 +14,14 @@ from chatserve.gateway.admission import check_prompt, sampling_params, timeout_m
 from chatserve.gateway.generation import Draft
 from chatserve.gateway.history import History, read_history
 from chatserve.gateway.ids import new_id
+from chatserve.gateway.model_list import find_model
+from chatserve.gateway.personas import resolve_prompt
 from chatserve.gateway.services import Services
+from chatserve.identity import Identity
 from chatserve.protocol.events import ResponseHead
 from chatserve.protocol.messages import InputMessage
 from chatserve.protocol.responses import ResponseFields, ResponseRequest
-from chatserve.store.responses import ResponseRecord
+from chatserve.store.responses import Abandonment, ResponseRecord
 from chatserve.store.sessions import Message, SessionTurn
 from chatserve.text.chat_template import ChatMessage
 
@@ -27,54 +31,64 @@ UNSTORED_TTL_S = 3600
 _IGNORED = "ignored"
 
 
-async def draft_response(
-    services: Services, request: ResponseRequest, response_id: RequestId, own: Container[str]
-) -> Draft:
-    """Return a generation for a create. Nothing is stored yet.
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A create, the id that its response shall have, and who it comes from.
 
-    Args:
-        services: Models, store and config.
-        request: The validated create.
-        response_id: The id that the response shall have.
-        own: The unstored responses of this connection.
+    `own` are the unstored responses that this caller may build on. `is_repeatable` says that the
+    client chose the id, so that the same create may come again. Over HTTP, a client that leaves
+    wants its answer no more.
+    """
+
+    request: ResponseRequest
+    response_id: RequestId
+    identity: Identity
+    own: Container[str] = ()
+    is_repeatable: bool = False
+    is_http: bool = False
+
+
+async def draft_response(services: Services, order: Order) -> Draft:
+    """Return a generation for a create. Nothing is stored yet.
 
     Raises:
         ClientError: The create cannot be served as it is.
     """
     started_at = time.perf_counter()
-    fields = request.fields
-    model = await services.models.get(fields.model)
-    history = await read_history(services.store, fields, own)
+    request, fields = order.request, order.request.fields
+    asked = await find_model(services, order.identity, fields.model)
+    model = asked.served
+    history = await read_history(services.store, fields, order.identity, order.own)
     new_messages = to_messages(fields.input)
-    messages = services.preamble.before(_prompt_messages(fields, history, new_messages))
-    prompt = await model.chat_token_ids(messages)
+    messages = _prompt_messages(await _instructions(services, order), history, new_messages)
+    prompt = await model.chat_token_ids(services.preamble.before(asked.messages(messages)))
     check_prompt(prompt, model.card, param="input")
-    sampling = sampling_params(request.sampling, model.card, prompt_len=len(prompt))
-    in_session = history.session_id is not None
+    sampling = sampling_params(
+        request.sampling,
+        model.card,
+        prompt_len=len(prompt),
+        default_max_tokens=await services.quotas.default_max_tokens(order.identity, len(prompt)),
+    )
+    # A warm-up only reads its conversation.
+    turn = _turn(history, fields.parent_id, new_messages) if fields.generate else None
     record = ResponseRecord(
-        response_id=response_id,
+        response_id=order.response_id,
         model=model.card.name,
         created_at=int(time.time()),
         ttl_s=services.config.response_ttl_s if fields.store else UNSTORED_TTL_S,
-        # Derived, so that a create that is sent twice at once is one answer in every detail.
-        assistant_message_id=f"msg_{response_id.removeprefix('resp_')}",
-        session_id=history.session_id,
+        assistant_message_id=new_id("msg_"),
+        tenant=order.identity.tenant,
+        user=order.identity.user,
+        abandonment=_abandonment(order, turn),
+        fingerprint=request.fingerprint if order.is_repeatable else "",
+        generates=fields.generate,
+        session_id=turn.session_id if turn else None,
+        parent_id=turn.messages[-1].message_id if turn else "",
         request={**_echo(fields, sampling), _IGNORED: list(request.ignored)},
-        messages=() if in_session else (*history.messages, *new_messages),
+        messages=() if turn else (*history.messages, *new_messages),
     )
-    return Draft(
-        GenerationRequest(
-            response_id,
-            model.card.name,
-            prompt,
-            sampling,
-            priority=request.queue.priority,
-            timeout_ms=timeout_ms(request.queue.timeout, services.config.request_timeout_s),
-        ),
-        record,
-        _turn(history, new_messages),
-        started_at,
-    )
+    limit_s = services.config.request_timeout_s
+    return Draft(_generation(order, record, prompt, sampling, limit_s), record, turn, started_at)
 
 
 def head_of(record: ResponseRecord) -> ResponseHead:
@@ -87,6 +101,7 @@ def head_of(record: ResponseRecord) -> ResponseHead:
         created_at=record.created_at,
         echo=echo,
         ignored=tuple(record.request.get(_IGNORED, ())),
+        generates=record.generates,
     )
 
 
@@ -96,26 +111,70 @@ def to_messages(items: Sequence[InputMessage]) -> tuple[Message, ...]:
     return tuple(Message(new_id("msg_"), item.role, item.text, now) for item in items)
 
 
+async def _instructions(services: Services, order: Order) -> str:
+    """Return the stored prompt that a create names, a blank line, and its own instructions."""
+    fields = order.request.fields
+    texts = [fields.instructions] if fields.instructions else []
+    reference = fields.prompt_reference
+    if reference is not None:
+        texts.insert(0, await resolve_prompt(services, order.identity, reference))
+    return "\n\n".join(texts)
+
+
 def _prompt_messages(
-    fields: ResponseFields, history: History, new_messages: Sequence[Message]
+    instructions: str, history: History, new_messages: Sequence[Message]
 ) -> list[ChatMessage]:
-    instructions = [ChatMessage("system", fields.instructions)] if fields.instructions else []
+    system = [ChatMessage("system", instructions)] if instructions else []
     said = [
         ChatMessage(message.role, message.content, message.token_ids)
         for message in (*history.messages, *new_messages)
     ]
-    return instructions + said
+    return system + said
 
 
-def _turn(history: History, new_messages: tuple[Message, ...]) -> SessionTurn | None:
+def _generation(
+    order: Order,
+    record: ResponseRecord,
+    prompt: tuple[int, ...],
+    sampling: SamplingParams,
+    max_timeout_s: float | None,
+) -> GenerationRequest:
+    queue, generates = order.request.queue, order.request.fields.generate
+    return GenerationRequest(
+        order.response_id,
+        record.model,
+        prompt,
+        sampling if generates else replace(sampling, max_tokens=1, min_tokens=0),
+        tenant=order.identity.tenant,
+        user=order.identity.user,
+        key_id=order.identity.key_id,
+        priority=queue.priority,
+        timeout_ms=timeout_ms(queue.timeout, max_timeout_s),
+        generates=generates,
+    )
+
+
+def _abandonment(order: Order, turn: SessionTurn | None) -> Abandonment:
+    """Return the row of the table in `readers.py` that an answer belongs to."""
+    fields = order.request.fields
+    if turn is not None or fields.background:
+        return Abandonment.RUN
+    return Abandonment.ABORT if order.is_http or not fields.store else Abandonment.GRACE
+
+
+def _turn(
+    history: History, parent_id: str | None, new_messages: tuple[Message, ...]
+) -> SessionTurn | None:
     if history.session_id is None:
         return None
-    return SessionTurn(history.session_id, new_messages, len(history.messages))
+    leaf_id = history.messages[-1].message_id if history.messages else ""
+    return SessionTurn(history.session_id, new_messages, parent_id, leaf_id)
 
 
 def _echo(fields: ResponseFields, sampling: SamplingParams) -> dict[str, Any]:
     return {
         "instructions": fields.instructions,
+        "prompt": fields.prompt and fields.prompt.model_dump(),
         "conversation": {"id": fields.conversation} if fields.conversation else None,
         "previous_response_id": fields.previous_response_id,
         "store": fields.store,

@@ -67,7 +67,7 @@ class Gatekeeper:
         if refusal is None:
             await self._app(scope, receive, _with_security_headers(send))
         else:
-            await _refuse(error_response(refusal), scope, receive, send)
+            await refuse(error_response(refusal), scope, receive, send)
 
     def _refusal(self, headers: Headers) -> Forbidden | None:
         host = headers.get("host", "")
@@ -119,7 +119,8 @@ def _is_address(name: str) -> bool:
     return True
 
 
-async def _refuse(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+async def refuse(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request, or a handshake before its upgrade, by this response."""
     if scope["type"] == "websocket":
         await receive()  # the handshake; answered by a plain HTTP response instead of an upgrade
     await response(scope, receive, send)

@@ -5,19 +5,28 @@ nothing in this package is global.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from chatserve.config import GatewayConfig
+from chatserve.gateway.connection_counts import ConnectionCounts
 from chatserve.gateway.connection_limits import ConnectionLimits
+from chatserve.gateway.directory import Directory
+from chatserve.gateway.drain import Drain
 from chatserve.gateway.gateway_metrics import GatewayMetrics
 from chatserve.gateway.generation import Generations
+from chatserve.gateway.loop_lag import LoopLag
 from chatserve.gateway.models import ServedModels
 from chatserve.gateway.overdue import end_overdue_requests
 from chatserve.gateway.preamble import Preamble
+from chatserve.gateway.prompt_registry import PromptRegistry
+from chatserve.gateway.quotas import KnownQuotas
+from chatserve.gateway.router import Router
+from chatserve.gateway.titles import Titles
 from chatserve.store.connection import Store, open_store
-from chatserve.store.log_reader import LogReader
+from chatserve.store.log_readers import LogReaders
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +40,27 @@ class Services:
     config: GatewayConfig
     store: Store
     models: ServedModels
+    prompts: PromptRegistry
     preamble: Preamble
     generations: Generations
     metrics: GatewayMetrics
     limits: ConnectionLimits
+    drain: Drain
+    quotas: KnownQuotas
+    connection_counts: ConnectionCounts
+    directory: Directory
+    titles: Titles | None
+
+
+class _Part(Protocol):
+    """What runs in the background between its start and its end."""
+
+    def start(self) -> Awaitable[None] | None: ...
+
+    async def aclose(self) -> None: ...
+
+
+P = TypeVar("P", bound=_Part)
 
 
 @asynccontextmanager
@@ -49,26 +75,60 @@ async def open_services(
     async with AsyncExitStack() as stack:
         store = await open_store(config.redis_url)
         stack.push_async_callback(store.aclose)
-        log_reader = LogReader(store)
-        log_reader.start()
-        stack.push_async_callback(log_reader.aclose)
-        models = ServedModels(store.workers)
-        stack.push_async_callback(models.aclose)
-        await models.start()
-        preamble = Preamble(store.prompts)
-        stack.push_async_callback(preamble.aclose)
-        await preamble.start()
-        metrics = GatewayMetrics()
+        log_readers = await _started(stack, LogReaders(store))
+        directory = await _started(stack, Directory(store, may_be_open=config.is_loopback))
+        models = await _started(stack, ServedModels(store.workers))
+        router = await _started(stack, Router(store.workers, models))
+        prompts = await _started(stack, PromptRegistry(store.prompts))
+        preamble = Preamble(prompts)
+        lag = LoopLag()
+        _run(stack, lag.run())
+        metrics = GatewayMetrics(lag)
+        quotas = KnownQuotas(store.limits, directory)
+        connection_counts = ConnectionCounts(store.connections, quotas)
+        await _started(stack, connection_counts)
         generations = Generations(
             store,
-            log_reader,
+            log_readers,
             metrics,
+            quotas,
+            router,
             max_queue=config.max_queue,
             grace_s=config.disconnect_grace_s,
         )
         stack.push_async_callback(generations.aclose)
-        overdue = asyncio.create_task(end_overdue_requests(store.queue))
-        stack.callback(overdue.cancel)
+        titles: Titles | None = None
+        if config.titles == "model":
+            titles = Titles(store, log_readers, models, preamble, max_queue=config.max_queue)
+            stack.push_async_callback(titles.aclose)
+        _run(stack, end_overdue_requests(store.queue))
         yield Services(
-            config, store, models, preamble, generations, metrics, limits or ConnectionLimits()
+            config=config,
+            store=store,
+            models=models,
+            prompts=prompts,
+            preamble=preamble,
+            generations=generations,
+            metrics=metrics,
+            limits=limits or ConnectionLimits(),
+            drain=Drain(),
+            quotas=quotas,
+            connection_counts=connection_counts,
+            directory=directory,
+            titles=titles,
         )
+
+
+async def _started(stack: AsyncExitStack, part: P) -> P:
+    """Start a part, which ends with the stack, also when its start fails."""
+    stack.push_async_callback(part.aclose)
+    starting = part.start()
+    if starting is not None:
+        await starting
+    return part
+
+
+def _run(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
+    """Run work that never ends until the stack does."""
+    running = asyncio.create_task(work)
+    stack.callback(running.cancel)

@@ -1,7 +1,8 @@
 """Server-sent events over a plain HTTP response.
 
-Owns the framing: one `data:` line per event, comments while nothing happens, a chunked body that
-ends properly. Knows no answer; whoever has one is given a function that writes a frame.
+Owns the framing: one `data:` line per event, its type on a line before it where it has one,
+comments while nothing happens, a chunked body that ends properly. Knows no answer; whoever has one
+is given a function that writes a frame.
 
 Two characters that JSON leaves alone are line ends to some readers of event streams (U+2028 and
 U+2029, and U+0085 with them), so they are escaped after encoding.
@@ -39,6 +40,12 @@ def data_frame(value: Any) -> bytes:
     for line_end, escaped in _LINE_ENDS:
         encoded = encoded.replace(line_end, escaped)
     return b"data: " + encoded + b"\n\n"
+
+
+def event_frame(event: dict[str, Any]) -> bytes:
+    """Return the frame of an event, which also names its type outside the JSON."""
+    kind: str = event["type"]
+    return b"event: " + kind.encode() + b"\n" + data_frame(event)
 
 
 async def send_events(

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from chatserve.config import process_environ
+from chatserve.environment import process_environ
 from chatserve.errors import ConfigError, ModelError
 
 OnProgress = Callable[[int, int], None]  # bytes so far, bytes in all

@@ -8,7 +8,7 @@ are the thread that steps, the event loop that talks to the store, and up to two
 
     pool       waits for work by                     computes
     kernels    spinning for 50 us, then sleeping     the model, where the C++ kernels serve
-    OpenMP     sleeping (`config.wait_passively`)    the model, where torch serves
+    OpenMP     sleeping (`environment.wait_passively`)    the model, where torch serves
 
 1. One thread per core, and not one less for the neighbours. A step is as long as its slowest
    thread, but one that loses its core does not hold the others up: the kernels' threads take

@@ -8,6 +8,8 @@ The one idea: a body is read by several small models, each of which takes its ow
 and what is left at the end is what nobody knew. A field that is null counts as not sent.
 """
 
+import hashlib
+from collections.abc import Container, Sequence
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
@@ -24,6 +26,8 @@ MAX_NAME_CHARS = 64
 
 # Deep enough for the deepest known field: body, list, message, list, part.
 MAX_FIELD_DEPTH = 5
+
+_FINGERPRINT_BYTES = 16
 
 # Every wire model has this config. Extra fields of nested objects are kept so that they can be
 # reported; those of the body itself never reach a model.
@@ -74,10 +78,33 @@ class Body:
         self._unknown_nested.update(dict.fromkeys(_extra_names(taken, "")))
         return taken
 
+    def has(self, name: str) -> bool:
+        """Return whether a field was sent."""
+        return name in self._fields
+
+    def fingerprint(self, *, without: Container[str]) -> str:
+        """Return a digest of what was sent, but for these fields; the order of names is no matter.
+
+        Two bodies have the same one exactly if they say the same.
+        """
+        said = {name: value for name, value in self._fields.items() if name not in without}
+        try:
+            canonical = orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
+        except orjson.JSONEncodeError:  # it reads deeper nesting than it writes
+            raise InvalidRequest(
+                "the body is nested too deeply", code=ErrorCode.INVALID_JSON
+            ) from None
+        return hashlib.blake2b(canonical, digest_size=_FINGERPRINT_BYTES).hexdigest()
+
     def ignored(self) -> tuple[str, ...]:
         """Return the names that no model knew, printable and bounded in number and length."""
         names = [*self._unknown, *self._unknown_nested]
-        return tuple(_printable(name) for name in names[:MAX_IGNORED_NAMES])
+        return printable_names(names)
+
+
+def printable_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names that may stand in a header, bounded in number and length."""
+    return tuple(_printable(name) for name in names[:MAX_IGNORED_NAMES])
 
 
 def only(*neutral: Any, reason: str) -> AfterValidator:
@@ -127,4 +154,4 @@ def _extra_names(model: BaseModel, prefix: str) -> list[str]:
 
 def _printable(name: str) -> str:
     """Return a name that may stand in a header: percent-encoded, and cut when it is long."""
-    return quote(name[:MAX_NAME_CHARS], safe="[]:.")
+    return quote(name[:MAX_NAME_CHARS], safe="[]:.") or '""'

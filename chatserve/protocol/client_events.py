@@ -138,6 +138,12 @@ def _event(body: Body, envelope: Envelope) -> ClientEvent:
             return Resume(envelope, resume.response_id, resume.starting_after)
         case "chatserve:ping":
             return Ping(envelope, body.take(_PingFields).t)
+        case "chatserve:auth":
+            raise InvalidRequest(
+                "chatserve:auth can only be the first message, where no other credential was shown",
+                code=ErrorCode.UNSUPPORTED,
+                param="type",
+            )
         case "response.steer":
             raise InvalidRequest(
                 "response.steer is not served: cancel the response and create another",

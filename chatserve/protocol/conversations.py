@@ -1,32 +1,27 @@
-"""Bodies and objects of the conversations surface.
+"""Bodies of the conversations surface; a session of ours is a conversation on the wire.
 
-Owns their shapes; a session of ours is a conversation on the wire. Knows no store: the objects are
-made from plain values by whoever read them.
+Owns which fields there are. The objects that come back stand in `conversation_objects.py`, the
+document of export and import in `conversation_archive.py`.
 """
 
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from chatserve.engine.api import Outcome
-from chatserve.protocol.body import WIRE, Body, parse_object
-from chatserve.protocol.events import (
-    failure,
-    incomplete_details,
-    item_status,
-    text_part,
-    usage_object,
-)
+from chatserve.protocol.body import WIRE
 from chatserve.protocol.messages import InputMessage
-from chatserve.protocol.responses import Metadata
+from chatserve.protocol.responses import Id, Metadata
 
-MAX_FIRST_ITEMS = 20
+MAX_ITEMS = 20
 MAX_TITLE_CHARS = 200
+
+Title = Annotated[str, Field(max_length=MAX_TITLE_CHARS)]
 
 
 class NewConversation(BaseModel):
     """The body of a creation: the first messages, such as the system prompt.
+
+    A title whose source is `words` is a stand-in until the model has found a better one.
 
     Owns: nothing beyond its values.
     Used from: the conversations endpoints.
@@ -34,13 +29,18 @@ class NewConversation(BaseModel):
 
     model_config = WIRE
 
-    items: Annotated[list[InputMessage], Field(max_length=MAX_FIRST_ITEMS)] = []
+    items: Annotated[list[InputMessage], Field(max_length=MAX_ITEMS)] = []
     metadata: Metadata = {}
-    title: Annotated[str, Field(max_length=MAX_TITLE_CHARS)] = ""
+    title: Title = ""
+    title_source: Annotated[Literal["words", "user"], Field(alias="chatserve:title_source")] = (
+        "user"
+    )
 
 
 class ConversationChange(BaseModel):
     """The body of an update; what is absent stays as it is.
+
+    With a version, the update is refused when the conversation has changed since that one.
 
     Owns: nothing beyond its values.
     Used from: the conversations endpoints.
@@ -49,54 +49,44 @@ class ConversationChange(BaseModel):
     model_config = WIRE
 
     metadata: Metadata | None = None
-    title: Annotated[str, Field(max_length=MAX_TITLE_CHARS)] | None = None
+    title: Title | None = None
+    archived: bool | None = None
+    pinned: bool | None = None
+    version: Annotated[int | None, Field(alias="chatserve:version", ge=0, lt=2**53)] = None
 
 
-def parse_new_conversation(raw: bytes) -> tuple[NewConversation, tuple[str, ...]]:
-    """Return the fields of a creation and the names that nobody knew."""
-    body = Body(parse_object(raw or b"{}"))
-    return body.take(NewConversation), body.ignored()
+class NewTitle(BaseModel):
+    """The body that renames a conversation.
+
+    Owns: nothing beyond its values.
+    Used from: the conversations endpoints.
+    """
+
+    model_config = WIRE
+
+    title: Title
 
 
-def parse_conversation_change(raw: bytes) -> tuple[ConversationChange, tuple[str, ...]]:
-    """Return the fields of an update and the names that nobody knew."""
-    body = Body(parse_object(raw))
-    return body.take(ConversationChange), body.ignored()
+class ArchiveState(BaseModel):
+    """The body that puts a conversation into the archive, or takes it out.
+
+    Owns: nothing beyond its values.
+    Used from: the conversations endpoints.
+    """
+
+    model_config = WIRE
+
+    archived: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class StoredItem:
-    """One message of a session, as an item needs it. `outcome` is None for what users wrote."""
+class NewItems(BaseModel):
+    """The body that appends messages, below the newest one or below a parent.
 
-    item_id: str
-    role: str
-    text: str
-    response_id: str | None
-    outcome: Outcome | None
+    Owns: nothing beyond its values.
+    Used from: the items endpoints.
+    """
 
-    def to_wire(self) -> dict[str, Any]:
-        """Return the item object."""
-        item: dict[str, Any] = {
-            "id": self.item_id,
-            "type": "message",
-            "role": self.role,
-            "status": "completed",
-            "content": [self._part()],
-            "chatserve:response_id": self.response_id,
-        }
-        return {**item, **self._ending(self.outcome)} if self.outcome else item
+    model_config = WIRE
 
-    def _part(self) -> dict[str, Any]:
-        if self.role == "assistant":
-            return text_part(self.text)
-        return {"type": "input_text", "text": self.text}
-
-    def _ending(self, outcome: Outcome) -> dict[str, Any]:
-        details = incomplete_details(outcome)
-        return {
-            "status": item_status(outcome),
-            "chatserve:usage": usage_object(outcome.usage),
-            "chatserve:timings": asdict(outcome.timings),
-            "chatserve:incomplete_reason": details and details["reason"],
-            "chatserve:error": failure(outcome),
-        }
+    items: Annotated[list[InputMessage], Field(min_length=1, max_length=MAX_ITEMS)]
+    parent_id: Annotated[Id | None, Field(alias="chatserve:parent_id")] = None

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from chatserve.errors import ClientError, InvalidRequest, QueueFull, Unavailable
+from chatserve.errors import ClientError, InvalidRequest
 from chatserve.protocol.codes import ErrorCode
 
 MAX_QUOTED_CHARS = 60
@@ -33,10 +33,21 @@ def error_body(error: ClientError) -> dict[str, Any]:
     return {"error": error_object(error)}
 
 
+def responses_error_object(error: ClientError) -> dict[str, Any]:
+    """Return an error object in the words of the Responses protocol, which are not OpenAI's."""
+    families = {404: "not_found", 429: "too_many_requests"}
+    family = error.type
+    if family == ClientError.type:
+        family = families.get(error.status, "invalid_request")
+    return {**error_object(error), "type": family}
+
+
 def error_frame(
     error: ClientError, *, stream_id: str | None = None, event_id: str | None = None
 ) -> dict[str, Any]:
-    """Return a socket's error frame; the socket stays open after it.
+    """Return an error as an event: a socket's frame, or the last event of a stream over HTTP.
+
+    A socket stays open after it.
 
     Args:
         error: What to report.
@@ -46,10 +57,10 @@ def error_frame(
     frame: dict[str, Any] = {
         "type": "error",
         "status": error.status,
-        "error": error_object(error),
+        "error": responses_error_object(error),
     }
-    if isinstance(error, QueueFull | Unavailable):
-        frame["error"]["headers"] = {"retry-after": str(error.retry_after_s)}
+    if error.headers:
+        frame["error"]["headers"] = error.headers
     if stream_id is not None:
         frame["stream_id"] = stream_id
     if event_id is not None:

@@ -27,7 +27,7 @@ class ResponseHead:
     """What is known of a response before its first event, and never changes after.
 
     `echo` are the request's fields that the response object repeats; `ignored` the names that the
-    client sent and nobody knew.
+    client sent and nobody knew. One that does not generate never has an output.
     """
 
     response_id: str
@@ -36,6 +36,7 @@ class ResponseHead:
     created_at: int
     echo: dict[str, Any] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    generates: bool = True
 
 
 class ResponseProjector:
@@ -49,6 +50,7 @@ class ResponseProjector:
         self._head = head
         self._deltas: list[str] = []
         self._has_item = False
+        self._status = "queued"
 
     @property
     def text(self) -> str:
@@ -68,10 +70,11 @@ class ResponseProjector:
             case EventKind.CREATED:
                 return self._created()
             case EventKind.QUEUED:
-                return {"response": self._response("queued")}
+                return {"response": self._response()}
             case EventKind.IN_PROGRESS:
+                self._status = "in_progress"
                 return {
-                    "response": self._response("in_progress"),
+                    "response": self._response(),
                     "chatserve:input_tokens": event.input_tokens,
                     "chatserve:cached_tokens": event.cached_tokens,
                 }
@@ -92,7 +95,8 @@ class ResponseProjector:
 
     def final_response(self, outcome: Outcome) -> dict[str, Any]:
         """Return the response object of an answer that has ended."""
-        response = self._response(outcome.terminal_kind.value.removeprefix("response."))
+        self._status = outcome.terminal_kind.value.removeprefix("response.")
+        response = self._response()
         response["usage"] = usage_object(outcome.usage)
         response["chatserve:timings"] = asdict(outcome.timings)
         response["incomplete_details"] = incomplete_details(outcome)
@@ -101,8 +105,15 @@ class ResponseProjector:
             response["output"] = [self._item(item_status(outcome))]
         return response
 
+    def response_so_far(self) -> dict[str, Any]:
+        """Return the response object of an answer in flight."""
+        response = self._response()
+        if self._has_item:
+            response["output"] = [self._item("in_progress")]
+        return response
+
     def _created(self) -> dict[str, Any]:
-        members: dict[str, Any] = {"response": self._response("queued")}
+        members: dict[str, Any] = {"response": self._response()}
         if self._head.ignored:
             members["chatserve:ignored"] = list(self._head.ignored)
         return members
@@ -132,12 +143,12 @@ class ResponseProjector:
             "content": [text_part(self.text)],
         }
 
-    def _response(self, status: str) -> dict[str, Any]:
+    def _response(self) -> dict[str, Any]:
         return {
             "id": self._head.response_id,
             "object": "response",
             "created_at": self._head.created_at,
-            "status": status,
+            "status": self._status,
             "model": self._head.model,
             "output": [],
             "usage": None,
@@ -158,9 +169,6 @@ def gap_events(
     The numbers of the trimmed events are not known any more. The snapshot counts as one event, so
     that the terminal one follows on for a reader that checks.
     """
-    projector = ResponseProjector(head)
-    projector.project(0, LogEvent(EventKind.ITEM_ADDED))
-    projector.project(0, LogEvent(EventKind.DELTA, text))
     gap_number = starting_after + 1
     gap = {
         "type": "chatserve:response.gap",
@@ -169,8 +177,25 @@ def gap_events(
         "to": gap_number,
         "snapshot": text,
     }
-    terminal = LogEvent(outcome.terminal_kind, outcome=outcome)
-    return gap, projector.project(gap_number + 1, terminal)
+    terminal = {
+        "type": outcome.terminal_kind.value,
+        "sequence_number": gap_number + 1,
+        "response": final_response(head, text, outcome),
+    }
+    return gap, terminal
+
+
+def final_response(head: ResponseHead, text: str, outcome: Outcome) -> dict[str, Any]:
+    """Return the response object of an answer that has ended, without its events.
+
+    The item begins with the first text, and an answer that came to its own end has one anyway.
+    """
+    is_whole = outcome.finish_reason in (FinishReason.STOP, FinishReason.LENGTH)
+    projector = ResponseProjector(head)
+    if text or (is_whole and head.generates):
+        projector.project(0, LogEvent(EventKind.ITEM_ADDED))
+        projector.project(0, LogEvent(EventKind.DELTA, text))
+    return projector.final_response(outcome)
 
 
 def text_part(text: str) -> dict[str, Any]:

@@ -1,25 +1,37 @@
 """The way into the store: checks the server, then hands out what it holds.
 
 Owns the two clients of a process: one for commands that answer at once, one for reads that wait.
-Knows which servers will do (6.2 or newer, one that does not evict) and nothing of what is stored.
+Knows which servers will do (7.0 or newer, one that does not evict), whether there is one server or
+a cluster, and nothing of what is stored.
 """
 
 import logging
 from urllib.parse import urlsplit
 
 from chatserve.errors import StoreError
+from chatserve.store import keys
+from chatserve.store.api_keys import ApiKeys
+from chatserve.store.connection_leases import ConnectionLeases
+from chatserve.store.keys import PARTITIONS, Partitions
+from chatserve.store.limits import Limits
+from chatserve.store.logins import Logins
 from chatserve.store.prompt_news import PromptNews
 from chatserve.store.prompts import Prompts
 from chatserve.store.queue import RequestQueue
+from chatserve.store.reading import Reading
 from chatserve.store.redis_client import RedisClient
 from chatserve.store.response_log import ResponseLog
 from chatserve.store.responses import Responses
-from chatserve.store.sessions import Sessions
+from chatserve.store.session_store import Sessions
+from chatserve.store.tenant_bell import TenantBell
+from chatserve.store.tenant_contents import TenantContents
+from chatserve.store.tenants import Tenants
+from chatserve.store.usage import UsageCounters
 from chatserve.store.workers import Workers
 
 logger = logging.getLogger(__name__)
 
-_MIN_VERSION = (6, 2)
+_MIN_VERSION = (7, 0)
 
 
 class Store:
@@ -29,31 +41,44 @@ class Store:
     Used from: the event loop that made it.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, is_cluster: bool = False) -> None:
         self._address = _without_credentials(url)
-        self.commands = RedisClient.for_commands(url)
-        self.blocking = RedisClient.for_blocking(url)
-        self.queue = RequestQueue(self.commands, self.blocking)
-        self.log = ResponseLog(self.commands)
-        self.responses = Responses(self.commands)
-        self.sessions = Sessions(self.commands)
-        self.workers = Workers(self.commands)
+        self.partitions = Partitions(PARTITIONS) if is_cluster else Partitions()
+        self.commands = RedisClient.for_commands(url, is_cluster=is_cluster)
+        self.blocking = RedisClient.for_blocking(url, is_cluster=is_cluster)
+        self.queue = RequestQueue(self.commands, self.blocking, self.partitions)
+        self.log = ResponseLog(self.commands, self.partitions)
+        self.responses = Responses(self.commands, self.partitions)
+        self.reading = Reading(self.commands, self.partitions)
+        self.sessions = Sessions(self.commands, self.partitions)
+        self.workers = Workers(self.commands, self.partitions)
+        self.limits = Limits(self.commands, self.partitions)
+        self.usage = UsageCounters(self.commands, self.partitions)
+        self.connections = ConnectionLeases(self.commands, self.partitions)
         self.prompts = Prompts(self.commands, self.blocking)
         self.prompt_news = PromptNews(self.commands)
+        self.tenants = Tenants(self.commands)
+        self.tenant_contents = TenantContents(self.commands, self.partitions)
+        self.api_keys = ApiKeys(self.commands)
+        self.logins = Logins(self.commands)
+        self.tenant_bell = TenantBell(self.commands, self.blocking)
 
     def __repr__(self) -> str:
         return f"Store({self._address})"
 
-    async def ping(self) -> None:
-        """Return when the server answers; raise StoreError when it does not."""
-        await self.commands.call("PING")
+    async def probe(self) -> None:
+        """Return when the server takes what is written; raise StoreError when it does not."""
+        await self.commands.call("SET", keys.GLOBAL.key(keys.PROBE), 1, "EX", keys.LOG_TTL_S)
 
-    async def check_server(self) -> None:
-        """Refuse a server that is too old and warn about one that may lose what it was given."""
-        info = _parse_info(await self.commands.call("INFO", "all"))
+    async def check_server(self) -> bool:
+        """Refuse a server that is too old and warn about one that may lose what it was given.
+
+        Returns whether it belongs to a cluster.
+        """
+        info = _parse_info(await self.commands.call("INFO", "everything"))
         version = info["redis_version"]
         if tuple(map(int, version.split(".")[:2])) < _MIN_VERSION:
-            raise StoreError(f"{self._address} is a server of version {version}; 6.2 is the least")
+            raise StoreError(f"{self._address} is a server of version {version}; 7.0 is the least")
         policy = info.get("maxmemory_policy", "noeviction")
         if policy != "noeviction" and info.get("maxmemory") != "0":
             logger.warning(
@@ -62,6 +87,7 @@ class Store:
                 self._address,
                 policy,
             )
+        return info.get("cluster_enabled") == "1"
 
     async def aclose(self) -> None:
         await self.commands.aclose()
@@ -79,11 +105,14 @@ async def open_store(url: str) -> Store:
     except ValueError as error:
         raise StoreError(f"the store's URL {_without_credentials(url)} cannot be used") from error
     try:
-        await store.check_server()
+        is_cluster = await store.check_server()
     except BaseException:
         await store.aclose()
         raise
-    return store
+    if not is_cluster:
+        return store
+    await store.aclose()
+    return Store(url, is_cluster=True)
 
 
 def _without_credentials(url: str) -> str:

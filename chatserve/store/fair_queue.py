@@ -6,6 +6,8 @@ Owns the records only. How the order comes about stands in `lua/fair_queue.lua`,
 
 from dataclasses import dataclass
 
+from chatserve.store.limits import NO_ALLOWANCES, Allowances
+
 
 @dataclass(frozen=True, slots=True)
 class TokenWeights:
@@ -22,11 +24,13 @@ DEFAULT_WEIGHTS = TokenWeights()
 class Place:
     """Where a request waits: behind how many of its own tenant's, and for about how long.
 
-    `eta_ms` is None when nothing has left the queue lately.
+    `eta_ms` is None when nothing has left the queue lately. `allowances` say what was left when it
+    was queued.
     """
 
     position: int
     eta_ms: int | None
+    allowances: Allowances = NO_ALLOWANCES
 
 
 @dataclass(frozen=True, slots=True)

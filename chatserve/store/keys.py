@@ -1,41 +1,65 @@
 """The names, types and lifetimes of everything in the store: the one place that spells a key.
 
-Every key is a prefix and one id; the one that needs two, a model and a tenant, puts the length of
-the first in front, so that no choice of names makes two keys equal. Lua scripts get the same
-prefixes, lifetimes and rule through `lua_constants()`, placed in front of each script, and build
-keys from ids themselves. A script therefore touches keys that it did not declare, which one server
-allows and a cluster does not; one XREAD over many logs could not span a cluster's slots either.
+A key is the root of its partition, a kind and mostly one id; the one that needs two, a model and a
+tenant, puts the length of the first in front, so that no choice of names makes two keys equal.
 
-    key                  type    lifetime           written by                   read by
+All that belongs to a tenant lies in one partition: `cs:{0}` on a single server, one of `cs:{0}` to
+`cs:{f}` on a cluster, by a digest of the tenant's name. Ids carry the digit (`resp_7…`), so that an
+id alone leads to its keys. What belongs to nobody lies in `cs:{g}`. The braces are what a cluster
+hashes: a partition never spans two of its slots, and a script only touches the one partition whose
+root it is given as KEYS[1]. It gets kinds, lifetimes and rules from `lua_constants()`, placed in
+front of each script.
+
+    kind                 type    lifetime           written by                   read by
     -------------------  ------  -----------------  ---------------------------  ------------------
-    cs:response:{id}     hash    its own, see (1)   enqueue, claim, append, (2)  Responses
-    cs:request:{id}      hash    while in flight    enqueue, claim, append, (2)  the scripts
-    cs:log:{id}          stream  10 min after end   enqueue, append, (2)         ResponseLog, reader
-    cs:waiting:{model}   zset    a day, refreshed   enqueue, claim, append, (2)  claim, enqueue
-    cs:line:{model, t}   zset    a day, refreshed   enqueue, claim, (2)          claim, position
-    cs:counters:{model}  zset    a day, refreshed   enqueue, claim, append, (2)  enqueue
-    cs:seats:{model}     hash    a day, refreshed   claim, append, (2)           claim, append, (2)
-    cs:flow:{model}      hash    a day, refreshed   enqueue, claim, append, (2)  depth, enqueue
-    cs:pace:{model}      hash    a day, refreshed   claim, (2)                   enqueue, position
-    cs:deadlines         zset    while not empty    enqueue, claim, (2)          end_overdue
-    cs:bell:{model}      stream  one entry, a day   whoever fills the queue      wait_for_work
-    cs:leases            zset    while not empty    claim, extend, append, (2)   reap
-    cs:inbox:{worker}    stream  a day              cancel                       wait_for_work
-    cs:session:{id}      hash    until deleted      Sessions, enqueue, append    Sessions, enqueue
-    cs:messages:{id}     stream  with its session   create, enqueue, append      Sessions
-    cs:sessions          zset    until deleted      with cs:session              Sessions.list
-    cs:worker:{id}       string  its heartbeat      Workers.heartbeat            Workers.live
-    cs:workers           set     pruned by live     Workers.heartbeat            Workers.live
-    cs:card:{hash}       string  a day, refreshed   Workers.publish_card         Workers.card
-    cs:model:{name}      string  a day, refreshed   Workers.publish_card         Workers.card
-    cs:reader:{id}       stream  one entry, a day   LogReader                    the same LogReader
-    cs:prompts           hash    until removed      add_prompt, remove_prompt    Prompts
-    cs:prompt-bell       stream  one entry, a day   add_prompt, remove_prompt    Prompts
-    cs:prompt-news:{id}  string  seconds, renewed   PromptNews                   PromptNews
+    response:{id}        hash    its own, see (1)   enqueue, claim, append, (2)  Responses
+    request:{id}         hash    while in flight    enqueue, claim, append,      the scripts
+                                                    join_readers, (2)
+    log:{id}             stream  10 min after end   enqueue, append, (2)         ResponseLog, reader
+    waiting:{model}      zset    a day, refreshed   enqueue, claim, append, (2)  claim, enqueue
+    line:{model, t}      zset    a day, refreshed   enqueue, claim, (2)          claim, position
+    counters:{model}     zset    a day, refreshed   enqueue, claim, append, (2)  enqueue
+    seats:{model}        hash    a day, refreshed   claim, append, (2)           claim, append, (2)
+    flow:{model}         hash    a day, refreshed   enqueue, claim, append, (2)  depth, enqueue
+    pace:{model}         hash    a day, refreshed   claim, (2)                   enqueue, position
+    deadlines            zset    while not empty    enqueue, claim, (2)          end_overdue
+    bell:{model}         stream  one entry, a day   whoever fills the queue      wait_for_work
+    leases               zset    while not empty    claim, extend, append, (2)   reap
+    inbox:{worker}       stream  a day              cancel, leave_readers        wait_for_work
+    session:{id}         hash    until deleted      Sessions, enqueue, append    Sessions, enqueue
+    messages:{id}        stream  with its session   create, enqueue, append      Sessions
+    tree:{id}            hash    with its session   with messages                Sessions, enqueue
+    sessions:{owner}     zset    until deleted      with session                 Sessions.list
+    archived:{owner}     zset    until deleted      with session                 Sessions.list
+    meters:{scope}       hash    2 idle minutes     enqueue, append, (2)         enqueue, Limits
+    parallel:{scope}     zset    a day, refreshed   enqueue, append, (2)         enqueue
+    connections:{scope}  zset    seconds, renewed   ConnectionLeases             ConnectionLeases
+    usage:{tenant, day}  hash    400 days           append, (2)                  UsageCounters
+    worker:{id}          string  its heartbeat      Workers.heartbeat            Workers.live
+    digest:{worker}      string  its heartbeat      Workers.publish_digest       Workers.digests
+    probe                string  10 minutes         Store.probe                  nobody
+    workers              set     pruned by live     Workers.heartbeat            Workers.live
+    card:{hash}          string  a day, refreshed   Workers.publish_card         Workers.card
+    model:{name}         string  a day, refreshed   Workers.publish_card         Workers.card
+    reader:{id}          stream  one entry, a day   LogReader                    the same LogReader
+    prompts              hash    until removed      add, change, remove_prompt   Prompts
+    prompt-versions:{p}  hash    with its prompt    add_prompt, remove_prompt    Prompts
+    prompt-bell          stream  one entry, a day   add, change, remove_prompt   Prompts
+    prompt-news:{id}     string  seconds, renewed   PromptNews                   PromptNews
+    tenant:{name}        hash    until removed      put_tenant, forget_tenant    Tenants
+    tenants              zset    until removed      put_tenant, forget_tenant    Tenants.list
+    key:{id}             hash    until revoked      add_key, rotate, revoke_key  ApiKeys
+    keys                 zset    until revoked      add_key, revoke_key          ApiKeys.list
+    users:{tenant}       zset    until removed      create_session               TenantContents
+    responses:{tenant}   zset    as long as they    enqueue                      TenantContents
+    tenant-bell          stream  a day              whoever writes the four      TenantBell
+    login:{digest}       string  7 days, refreshed  Logins.begin                 Logins.find
+    ticket:{digest}      string  30 s, one use      Logins.issue_ticket          redeem_ticket
 
 (1) A day at most while in flight, renewed with every lease; afterwards as long as its session, or
     as long as the record itself asks for when it is in none.
-(2) cancel, release, reap and end_overdue, which also end requests that nobody owns.
+(2) cancel, leave_readers, release, reap and end_overdue, which also end requests that nobody
+    owns.
 
 What the queue's keys hold, from `waiting` to `pace`, is told in `lua/fair_queue.lua`; all of one
 model but `pace` are gone as soon as nothing of it waits or is leased.
@@ -44,31 +68,58 @@ A request is in flight exactly while `cs:request:{id}` exists. Whatever refers t
 active response, an entry of a queue) is void without it, so that nothing lost can block anything.
 """
 
-RESPONSE = "cs:response:"
-REQUEST = "cs:request:"
-LOG = "cs:log:"
-WAITING = "cs:waiting:"
-LINE = "cs:line:"
-COUNTERS = "cs:counters:"
-SEATS = "cs:seats:"
-FLOW = "cs:flow:"
-PACE = "cs:pace:"
-BELL = "cs:bell:"
-INBOX = "cs:inbox:"
-SESSION = "cs:session:"
-MESSAGES = "cs:messages:"
-WORKER = "cs:worker:"
-CARD = "cs:card:"
-MODEL = "cs:model:"
-READER = "cs:reader:"
-PROMPT_NEWS = "cs:prompt-news:"
+import re
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
 
-LEASES = "cs:leases"
-DEADLINES = "cs:deadlines"
-SESSIONS = "cs:sessions"
-WORKERS = "cs:workers"
-PROMPTS = "cs:prompts"
-PROMPT_BELL = "cs:prompt-bell"
+T = TypeVar("T", bound=str)
+
+RESPONSE = "response:"
+REQUEST = "request:"
+LOG = "log:"
+WAITING = "waiting:"
+LINE = "line:"
+COUNTERS = "counters:"
+SEATS = "seats:"
+FLOW = "flow:"
+PACE = "pace:"
+BELL = "bell:"
+INBOX = "inbox:"
+SESSION = "session:"
+MESSAGES = "messages:"
+TREE = "tree:"
+SESSIONS = "sessions:"
+ARCHIVED = "archived:"
+METERS = "meters:"
+PARALLEL = "parallel:"
+CONNECTIONS = "connections:"
+USAGE = "usage:"
+WORKER = "worker:"
+DIGEST = "digest:"
+CARD = "card:"
+MODEL = "model:"
+READER = "reader:"
+PROMPT_NEWS = "prompt-news:"
+PROMPT_VERSIONS = "prompt-versions:"
+
+LEASES = "leases"
+DEADLINES = "deadlines"
+WORKERS = "workers"
+PROBE = "probe"
+PROMPTS = "prompts"
+PROMPT_BELL = "prompt-bell"
+
+TENANT = "tenant:"
+TENANTS = "tenants"
+API_KEY = "key:"
+API_KEYS = "keys"
+TENANT_BELL = "tenant-bell"
+USERS = "users:"
+RESPONSES = "responses:"
+LOGIN = "login:"
+TICKET = "ticket:"
 
 IDLE_TTL_S = 24 * 3600
 """How long a thing lives that somebody was to renew and did not."""
@@ -76,7 +127,63 @@ IDLE_TTL_S = 24 * 3600
 LOG_TTL_S = 600
 """How long a log can be replayed after its answer has ended."""
 
-_LUA_PREFIXES = {
+METERS_TTL_S = 120
+"""How long the meters of a scope matter that nobody uses: after a minute they stand at zero."""
+
+USAGE_TTL_S = 400 * 24 * 3600
+"""How long a day's usage is kept: a year, and a month to write the bill for it."""
+
+_DIGITS = "0123456789abcdef"
+_DIGIT_OF_ID = re.compile(r"[a-z]+[_-]([0-9a-f])")
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A part of the store that lies on one server whole. `root` begins the names of its keys."""
+
+    root: str
+
+    def key(self, name: str) -> str:
+        """Return the key of a kind and an id, such as `RESPONSE + response_id`."""
+        return f"{self.root}:{name}"
+
+
+FIRST = Partition("cs:{0}")
+"""The only partition of tenants on a server that is no cluster."""
+
+GLOBAL = Partition("cs:{g}")
+
+PARTITIONS = tuple(Partition(f"cs:{{{digit}}}") for digit in _DIGITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """The partitions of tenants that a store has: one, or all of them on a cluster."""
+
+    all: tuple[Partition, ...] = (FIRST,)
+
+    def of_tenant(self, tenant: str) -> Partition:
+        return self.all[digit_of(tenant) % len(self.all)]
+
+    def of_id(self, name: str) -> Partition:
+        """Return where the thing with an id is; one that carries no digit is in the first."""
+        found = _DIGIT_OF_ID.match(name)
+        return self.all[_DIGITS.index(found[1]) % len(self.all)] if found else self.all[0]
+
+    def by_id(self, names: Iterable[T]) -> dict[Partition, list[T]]:
+        """Return ids by the partition that they are in."""
+        found: dict[Partition, list[T]] = {}
+        for name in names:
+            found.setdefault(self.of_id(name), []).append(name)
+        return found
+
+
+def digit_of(tenant: str) -> int:
+    """Return the digit, 0 to 15, that all ids of a tenant carry."""
+    return zlib.crc32(tenant.encode()) % len(_DIGITS)
+
+
+_LUA_KINDS = {
     "response": RESPONSE,
     "request": REQUEST,
     "log": LOG,
@@ -90,13 +197,26 @@ _LUA_PREFIXES = {
     "inbox": INBOX,
     "session": SESSION,
     "messages": MESSAGES,
+    "tree": TREE,
+    "meters": METERS,
+    "parallel": PARALLEL,
+    "connections": CONNECTIONS,
+    "usage": USAGE,
     "leases": LEASES,
     "deadlines": DEADLINES,
     "sessions": SESSIONS,
+    "archived": ARCHIVED,
     "prompts": PROMPTS,
     "prompt_bell": PROMPT_BELL,
+    "prompt_versions": PROMPT_VERSIONS,
+    "tenant": TENANT,
+    "tenants": TENANTS,
+    "api_key": API_KEY,
+    "api_keys": API_KEYS,
+    "tenant_bell": TENANT_BELL,
+    "users": USERS,
+    "responses": RESPONSES,
 }
-
 
 # The same rule as `line`, for the scripts; a length is in bytes in both.
 _LUA_LINE = """
@@ -107,12 +227,19 @@ end
 
 
 def line(model: str, tenant: str) -> str:
-    """Return the key of the requests of one tenant that wait for one model."""
+    """Return kind and id of the requests of one tenant that wait for one model."""
     return f"{LINE}{len(model.encode())}:{model}:{tenant}"
 
 
+def owner(tenant: str, user: str) -> str:
+    """Return the id under which the lists of a user's sessions stand; `list_of` is its twin."""
+    return f"{tenant}/{user}"
+
+
 def lua_constants() -> str:
-    """Return the Lua statements that give the scripts the names and lifetimes above."""
-    prefixes = ", ".join(f"{name} = '{prefix}'" for name, prefix in _LUA_PREFIXES.items())
-    lifetimes = f"idle = {IDLE_TTL_S}, log = {LOG_TTL_S}"
-    return f"local KEY = {{{prefixes}}}\nlocal TTL = {{{lifetimes}}}\n{_LUA_LINE}"
+    """Return the Lua statements that give the scripts the keys and lifetimes above."""
+    kinds = ", ".join(f"{name} = KEYS[1] .. ':{kind}'" for name, kind in _LUA_KINDS.items())
+    lifetimes = (
+        f"idle = {IDLE_TTL_S}, log = {LOG_TTL_S}, meters = {METERS_TTL_S}, usage = {USAGE_TTL_S}"
+    )
+    return f"local KEY = {{{kinds}}}\nlocal TTL = {{{lifetimes}}}\n{_LUA_LINE}"

@@ -47,17 +47,17 @@ class PromptNews:
     async def write(self, worker_id: str, statuses: Sequence[PromptStatus], ttl_ms: int) -> None:
         """Say what became of every prompt, in place of what was said before."""
         packed = dump_json([asdict(status) for status in statuses])
-        await self._redis.call("SET", keys.PROMPT_NEWS + worker_id, packed, "PX", ttl_ms)
+        await self._redis.call("SET", _key(worker_id), packed, "PX", ttl_ms)
 
     async def keep(self, worker_id: str, ttl_ms: int) -> bool:
         """Let what was written last another `ttl_ms`; False when it is gone already."""
-        return bool(await self._redis.call("PEXPIRE", keys.PROMPT_NEWS + worker_id, ttl_ms))
+        return bool(await self._redis.call("PEXPIRE", _key(worker_id), ttl_ms))
 
     async def read(self, worker_ids: Sequence[str]) -> dict[str, list[PromptStatus]]:
         """Return the statuses of some workers by worker; those that wrote none have none."""
         if not worker_ids:
             return {}
-        packed = await self._redis.call("MGET", *(keys.PROMPT_NEWS + each for each in worker_ids))
+        packed = await self._redis.call("MGET", *map(_key, worker_ids))
         found = zip(worker_ids, packed, strict=True)
         return {worker_id: _parse(document or "[]") for worker_id, document in found}
 
@@ -67,3 +67,7 @@ def _parse(document: str) -> list[PromptStatus]:
         PromptStatus(**{**fields, "state": PrefixState(fields["state"])})
         for fields in orjson.loads(document)
     ]
+
+
+def _key(worker_id: str) -> str:
+    return keys.GLOBAL.key(keys.PROMPT_NEWS + worker_id)

@@ -1,63 +1,44 @@
-"""The system prompts that were registered by name, and the bell that tells of changes.
+"""The system prompts that are registered by name and version, and the bell that tells of changes.
 
-Owns the registry and its bounds. Knows no tokens: what a prompt comes to depends on the model, and
-each worker tells it in `prompt_news.py`.
+Owns the registry and how many there may be. What a prompt may be stands in `named_prompt.py`; what
+it comes to depends on the model, and each worker tells it in `prompt_news.py`.
 
-The one prompt of the tenant "" is the operator's preamble, which stands before the system message
-of everybody. Its name is fixed, so there is one at a time: adding another replaces it.
+A prompt has versions, numbered from 1 in the order in which they were added. One is current, at
+first always the newest: it is what the name means, and what workers have ready. The last ones are
+kept beside it, and can be asked for by number or be made current again. No number is given twice,
+so it means one text for as long as its prompt is registered.
 """
 
-import re
 import secrets
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import AsyncIterator
+from dataclasses import replace
 
-import orjson
-
-from chatserve.errors import Conflict, InvalidRequest
+from chatserve.errors import Conflict
 from chatserve.store import keys, scripts
 from chatserve.store.codec import dump_json, pairs
+from chatserve.store.named_prompt import (
+    NamedPrompt,
+    check,
+    field_of,
+    from_record,
+    to_record,
+)
 from chatserve.store.redis_client import RedisClient
 from chatserve.store.streams import read_streams
 
-PUBLIC_TENANT = ""
-PREAMBLE_NAME = "preamble"
-
 MAX_PROMPTS = 1024
 MAX_PROMPTS_OF_TENANT = 64
-MAX_TEXT_BYTES = 64 * 1024
-MAX_PRIORITY = 1000
-MAX_TTL_S = 365 * 24 * 3600
+MAX_VERSIONS = 20
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_NAME_RULE = "up to 64 letters, digits, dots, dashes and underscores, the first a letter or digit"
 _SCAN_COUNT = 64
+_MAX_TRIES = 5
 
+_PROMPTS = keys.GLOBAL.key(keys.PROMPTS)
+_BELL = keys.GLOBAL.key(keys.PROMPT_BELL)
 
-@dataclass(frozen=True, slots=True)
-class NamedPrompt:
-    """A registered system prompt.
-
-    A pinned one is never evicted from a worker's pool. Any other is evicted after those of lower
-    `priority`, and forgotten when it has not been used for `ttl_s` seconds. `created_at` is in
-    seconds since 1970. Each time it is added it gets another `revision`, by which news of a prompt
-    can be told from news of the one that it replaced.
-    """
-
-    tenant: str
-    name: str
-    text: str
-    is_pinned: bool = True
-    priority: int = 0
-    ttl_s: float | None = None
-    created_at: int = 0
-    revision: str = ""
-
-    @property
-    def is_preamble(self) -> bool:
-        return self.tenant == PUBLIC_TENANT
+_NEWEST = "newest"
+"""Stands beside the versions, so that the number of one that was removed is not given again."""
 
 
 class Prompts:
@@ -72,24 +53,29 @@ class Prompts:
         self._blocking = blocking
 
     async def add(self, prompt: NamedPrompt) -> NamedPrompt:
-        """Register a prompt, in place of the one that has its name, and return it as it is stored.
+        """Register a prompt, or a new version of the one that has its name, and return it.
 
         Raises:
             InvalidRequest: The name, the text or another field is not allowed.
             Conflict: There are as many prompts as there may be.
         """
-        _check(prompt)
-        stored = replace(prompt, created_at=int(time.time()), revision=secrets.token_hex(8))
+        check(prompt)
+        stored = replace(prompt, created_at=int(time.time()), revision=_new_revision())
+        record = to_record(stored)
+        del record["version"]  # which is the script's to give
         reply = await self._commands.run(
             scripts.ADD_PROMPT,
+            keys.GLOBAL.root,
             stored.tenant,
             stored.name,
-            dump_json(_to_record(stored)),
+            stored.revision,
+            dump_json(record),
             MAX_PROMPTS,
             MAX_PROMPTS_OF_TENANT,
+            MAX_VERSIONS,
         )
-        if reply == "added":
-            return stored
+        if isinstance(reply, int):
+            return replace(stored, version=reply)
         limit, whose = MAX_PROMPTS, "in all"
         if reply == "tenant_full":
             limit, whose = MAX_PROMPTS_OF_TENANT, f"for tenant {prompt.tenant!r}"
@@ -99,34 +85,108 @@ class Prompts:
             param="name",
         )
 
+    async def activate(self, tenant: str, name: str, version: int) -> NamedPrompt | None:
+        """Make a version the current one and return it; None when it is not kept."""
+        async for current in self._tries(tenant, name):
+            chosen = await self.get(tenant, name, version)
+            if chosen is None:
+                return None
+            wanted = replace(current.in_version(chosen), revision=_new_revision())
+            if await self._change(current, wanted):
+                return wanted
+        return None
+
+    async def configure(
+        self,
+        tenant: str,
+        name: str,
+        *,
+        is_pinned: bool | None = None,
+        priority: int | None = None,
+        ttl_s: float | None = None,
+    ) -> NamedPrompt | None:
+        """Change how a prompt is kept, and return it; None when there is none of this name.
+
+        What is None stays as it is; but a prompt that is pinned now has no `ttl_s` any more.
+
+        Raises:
+            InvalidRequest: A setting is not allowed.
+        """
+        async for current in self._tries(tenant, name):
+            kept_ttl_s = None if is_pinned else current.ttl_s
+            wanted = replace(
+                current,
+                is_pinned=current.is_pinned if is_pinned is None else is_pinned,
+                priority=current.priority if priority is None else priority,
+                ttl_s=kept_ttl_s if ttl_s is None else ttl_s,
+                revision=_new_revision(),
+            )
+            check(wanted)
+            if await self._change(current, wanted):
+                return wanted
+        return None
+
     async def remove(self, tenant: str, name: str) -> bool:
-        """Take a prompt out of the registry; False when there is none of this name."""
-        return bool(await self._commands.run(scripts.REMOVE_PROMPT, tenant, name))
+        """Take a prompt out of the registry, all versions of it; False when there is none."""
+        reply = await self._commands.run(scripts.REMOVE_PROMPT, keys.GLOBAL.root, tenant, name, "")
+        return bool(reply == "removed")
 
-    async def get(self, tenant: str, name: str) -> NamedPrompt | None:
-        record = await self._commands.call("HGET", keys.PROMPTS, _field(tenant, name))
-        return _from_record(_field(tenant, name), record) if record else None
+    async def remove_version(self, tenant: str, name: str, version: int) -> bool:
+        """Remove an old version of a prompt; False when it is not kept.
 
-    async def preamble(self) -> NamedPrompt | None:
-        """Return the operator's preamble, None when there is none in force."""
-        return await self.get(PUBLIC_TENANT, PREAMBLE_NAME)
+        Raises:
+            Conflict: It is the current one.
+        """
+        reply = await self._commands.run(
+            scripts.REMOVE_PROMPT, keys.GLOBAL.root, tenant, name, version
+        )
+        if reply == "current":
+            raise Conflict(
+                f"version {version} is current: activate another one first, or remove them all",
+                code="version_in_use",
+                param="version",
+            )
+        return bool(reply == "removed")
+
+    async def get(self, tenant: str, name: str, version: int | None = None) -> NamedPrompt | None:
+        """Return the current version of a prompt, or the one of a number; None if not there.
+
+        An older version comes with the settings that it was added with.
+        """
+        field = field_of(tenant, name)
+        if version is None:
+            record = await self._commands.call("HGET", _PROMPTS, field)
+        else:
+            record = await self._commands.call("HGET", _versions_key(tenant, name), version)
+        return from_record(field, record) if record else None
+
+    async def versions(self, tenant: str, name: str) -> list[NamedPrompt]:
+        """Return the versions of a prompt that are kept, the oldest first; none if there is none.
+
+        Each comes with the settings that it was added with.
+        """
+        kept = pairs(await self._commands.call("HGETALL", _versions_key(tenant, name)))
+        field = field_of(tenant, name)
+        found = [from_record(field, record) for key, record in kept.items() if key != _NEWEST]
+        return sorted(found, key=lambda prompt: prompt.version)
 
     async def list(self, tenant: str | None = None) -> list[NamedPrompt]:
-        """Return the prompts of one tenant, or of all, by tenant and name.
+        """Return the current prompts of one tenant, or of all, by tenant and name.
 
         One that is added or removed meanwhile may be missing or there still.
         """
-        records: dict[str, str] = {}
+        found: dict[str, NamedPrompt] = {}
         cursor = "0"
         while True:
             cursor, flat = await self._commands.call(
-                "HSCAN", keys.PROMPTS, cursor, "COUNT", _SCAN_COUNT
+                "HSCAN", _PROMPTS, cursor, "COUNT", _SCAN_COUNT
             )
-            records |= pairs(flat)
+            # Parsed between two awaits, since all texts together may be many megabytes.
+            found |= {field: from_record(field, record) for field, record in pairs(flat).items()}
             if cursor == "0":
                 break
-        found = [_from_record(field, record) for field, record in sorted(records.items())]
-        return [prompt for prompt in found if tenant is None or prompt.tenant == tenant]
+        prompts = (prompt for _, prompt in sorted(found.items()))
+        return [prompt for prompt in prompts if tenant is None or prompt.tenant == tenant]
 
     async def wait_for_change(self, cursor: str, block_ms: int) -> str:
         """Wait until the registry has changed after `cursor`, or the time is up.
@@ -134,59 +194,36 @@ class Prompts:
         Returns the cursor of the last change; "0-0" is before all of them. Whoever reads the
         registry after each return has seen every change.
         """
-        entries = await read_streams(
-            self._blocking, {keys.PROMPT_BELL: cursor}, block_ms=block_ms, count=1
-        )
-        rung = entries.get(keys.PROMPT_BELL)
+        entries = await read_streams(self._blocking, {_BELL: cursor}, block_ms=block_ms, count=1)
+        rung = entries.get(_BELL)
         return rung[-1].entry_id if rung else cursor
 
+    async def _tries(self, tenant: str, name: str) -> AsyncIterator[NamedPrompt]:
+        """Yield a prompt as it is now, again for as long as somebody else changes it meanwhile."""
+        for _ in range(_MAX_TRIES):
+            current = await self.get(tenant, name)
+            if current is None:
+                return
+            yield current
+        raise Conflict("the prompt keeps changing; try again", code="prompt_changed", param="name")
 
-def _field(tenant: str, name: str) -> str:
-    """Return the field of a prompt; a slash is in no name and no tenant."""
-    return f"{tenant}/{name}"
-
-
-def _to_record(prompt: NamedPrompt) -> dict[str, Any]:
-    names = (field.name for field in fields(NamedPrompt))
-    return {name: getattr(prompt, name) for name in names if name not in ("tenant", "name")}
-
-
-def _from_record(field: str, record: str) -> NamedPrompt:
-    tenant, _, name = field.partition("/")
-    return NamedPrompt(tenant, name, **orjson.loads(record))
-
-
-def _check(prompt: NamedPrompt) -> None:
-    for field, complaint in _complaints(prompt):
-        raise InvalidRequest(f"{field}: {complaint}", code="invalid_prompt", param=field)
-
-
-def _complaints(prompt: NamedPrompt) -> Iterator[tuple[str, str]]:
-    """Yield each field that is not allowed, and what it must be. Never the text."""
-    if not prompt.is_preamble and not _NAME.fullmatch(prompt.tenant):
-        yield "tenant", f"must be {_NAME_RULE}, got {prompt.tenant[:80]!r}"
-    if not _NAME.fullmatch(prompt.name):
-        yield "name", f"must be {_NAME_RULE}, got {prompt.name[:80]!r}"
-    if prompt.is_preamble and prompt.name != PREAMBLE_NAME:
-        yield "name", f"the preamble of all tenants is called {PREAMBLE_NAME!r}"
-    text_complaint = _text_complaint(prompt.text)
-    if text_complaint is not None:
-        yield "text", text_complaint
-    if abs(prompt.priority) > MAX_PRIORITY:
-        yield "priority", f"must be from {-MAX_PRIORITY} to {MAX_PRIORITY}, got {prompt.priority}"
-    if prompt.ttl_s is not None and prompt.is_pinned:
-        yield "ttl_s", "must not be set for a pinned prompt, which is kept for good"
-    if prompt.ttl_s is not None and not 0 < prompt.ttl_s <= MAX_TTL_S:
-        yield "ttl_s", f"must be more than 0 and at most {MAX_TTL_S}, got {prompt.ttl_s}"
+    async def _change(self, current: NamedPrompt, wanted: NamedPrompt) -> bool:
+        """Put a prompt in the place of what it was; False when it is not that any more."""
+        is_changed = await self._commands.run(
+            scripts.CHANGE_PROMPT,
+            keys.GLOBAL.root,
+            wanted.tenant,
+            wanted.name,
+            current.revision,
+            wanted.version,
+            dump_json(to_record(wanted)),
+        )
+        return bool(is_changed)
 
 
-def _text_complaint(text: str) -> str | None:
-    if not text.strip():
-        return "must not be empty"
-    try:
-        num_bytes = len(text.encode())
-    except UnicodeEncodeError:
-        return "must be Unicode, got half of a surrogate pair"
-    if num_bytes > MAX_TEXT_BYTES:
-        return f"must have at most {MAX_TEXT_BYTES:,} bytes, got {num_bytes:,}"
-    return None
+def _new_revision() -> str:
+    return secrets.token_hex(8)
+
+
+def _versions_key(tenant: str, name: str) -> str:
+    return keys.GLOBAL.key(keys.PROMPT_VERSIONS + field_of(tenant, name))

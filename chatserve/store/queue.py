@@ -26,6 +26,9 @@ Whose turn it is, for each model:
 4. One that has a timeout ends when that is over, counted from the enqueue through all take-overs:
    `claim` never hands it out, `end_overdue` ends it where nobody claims, its worker where it runs.
 
+5. One that a gateway sent to a worker is left to that one for `steal_after_ms`; then anybody takes
+   it. Until then others take what comes next, and the tenant's turn comes back (`lua/claim.lua`).
+
 `lua/fair_queue.lua` tells how, and why it can neither be cheated by coming and going nor starve
 anybody.
 """
@@ -33,22 +36,31 @@ anybody.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import orjson
 
 from chatserve.engine.api import EventKind, GenerationRequest, LogEvent, RequestId
-from chatserve.errors import Conflict, NotFound
 from chatserve.store import keys, scripts
 from chatserve.store.codec import Command, Value, counted, dump_json, flatten
 from chatserve.store.fair_queue import DEFAULT_WEIGHTS, Full, Place, TokenWeights
+from chatserve.store.keys import Partition, Partitions
+from chatserve.store.limits import Allowances, Limited, Reservation
+from chatserve.store.partition_turns import PartitionTurn, order_turns
 from chatserve.store.redis_client import RedisClient
 from chatserve.store.response_log import decode_entries, encode_event
 from chatserve.store.responses import ResponseRecord
-from chatserve.store.sessions import SessionTurn
+from chatserve.store.scripts import Script
+from chatserve.store.sessions import MAX_ANSWERS, SessionTurn, in_a_row, turn_error
 from chatserve.store.streams import read_streams
+from chatserve.store.tenant_contents import indexed_ttl_s
 
 MAX_TAKEOVERS = 2
 """How often a lost request is given to another worker before it fails."""
+
+STEAL_AFTER_MS = 500
+"""How long a request waits for the worker that it was sent to. A prefix of a hundred tokens on a
+CPU, or of ten thousand on an accelerator, is computed in about that time."""
 
 _WORKER_LOST = "The worker that ran this request was lost, and so were those that took it over."
 _WAKEUP_COUNT = 1000
@@ -103,9 +115,12 @@ class RequestQueue:
     Used from: the event loop, of gateways and of workers.
     """
 
-    def __init__(self, commands: RedisClient, blocking: RedisClient) -> None:
+    def __init__(
+        self, commands: RedisClient, blocking: RedisClient, partitions: Partitions
+    ) -> None:
         self._commands = commands
         self._blocking = blocking
+        self._partitions = partitions
 
     async def enqueue(
         self,
@@ -114,12 +129,17 @@ class RequestQueue:
         *,
         max_queue: int,
         turn: SessionTurn | None = None,
-    ) -> Place | Full:
+        reservation: Reservation | None = None,
+        reader: str | None = None,
+        route: str | None = None,
+    ) -> Place | Full | Limited:
         """Store a request with its record and queue it; a repetition changes nothing.
 
         A record in a session comes with its turn, whose messages are stored in the same step. When
         `max_queue` wait already, there is room only for tenants that have less than their equal
-        share of it.
+        share of it. With a reservation it is taken only if that fits.
+        `reader` is the gateway that will read the answer, see `reading.py`, and `route` the worker
+        that should rather run it than another one.
 
         Raises:
             NotFound: The session is gone.
@@ -127,14 +147,18 @@ class RequestQueue:
         """
         session_id = turn.session_id if turn else None
         assert record.session_id == session_id, f"record in {record.session_id}, turn {session_id}"
-        arguments = _enqueue_arguments(request, record, max_queue, turn)
-        reply = await self._commands.run(scripts.ENQUEUE, *arguments)
+        arguments = _enqueue_arguments(request, record, max_queue, turn, reservation, reader, route)
+        root = self._partitions.of_id(request.request_id).root
+        reply = await self._commands.run(scripts.ENQUEUE, root, *arguments)
         match reply:
-            case ["queued", position, eta_ms]:
-                return Place(position, eta_ms)
+            case ["queued", position, eta_ms, allowances]:
+                return Place(position, eta_ms, Allowances.parse(allowances))
             case ["full", depth, retry_ms]:
                 return Full(depth, retry_ms)
-        raise _turn_error(reply[0], session_id)
+            case ["limited", *shortage]:
+                return Limited.parse(shortage)
+        assert turn is not None, f"enqueue replied {reply!r}"
+        raise turn_error(reply[0], turn.session_id, turn.parent_id)
 
     async def claim(
         self,
@@ -143,16 +167,50 @@ class RequestQueue:
         limit: int,
         lease_ms: int,
         weights: TokenWeights = DEFAULT_WEIGHTS,
+        steal_after_ms: int = STEAL_AFTER_MS,
     ) -> list[Claim]:
         """Take up to `limit` requests whose turn it is.
+
+        Those sent to another worker are taken once they have waited for `steal_after_ms`.
 
         A claim whose reply is lost leaves its requests leased to a worker that does not know of
         them; they come back when the lease ends.
         """
-        rows = await self._commands.run(
-            scripts.CLAIM, worker_id, model, limit, lease_ms, weights.input, weights.output
-        )
+        options = {
+            "worker_id": worker_id,
+            "model": model,
+            "lease_ms": lease_ms,
+            "input_weight": weights.input,
+            "output_weight": weights.output,
+            "steal_after_ms": steal_after_ms,
+        }
+        rows: list[Any] = []
+        while len(rows) < limit:
+            num_before = len(rows)
+            for turn in await self._turns(model):
+                bounds = {"limit": limit - len(rows), "floor": turn.floor, "until": turn.until}
+                rows += await self._commands.run(
+                    scripts.CLAIM, turn.partition.root, dump_json({**options, **bounds})
+                )
+            if len(rows) == num_before or len(self._partitions.all) == 1:
+                break
         return [await self._parse_claim(*row) for row in rows]
+
+    async def _turns(self, model: str) -> Sequence[PartitionTurn]:
+        """Return the partitions to claim from, in the order of their tenants' counters."""
+        if len(self._partitions.all) == 1:
+            return (PartitionTurn(self._partitions.all[0]),)
+        commands: list[Command] = []
+        for partition in self._partitions.all:
+            waiting, flow = partition.key(keys.WAITING + model), partition.key(keys.FLOW + model)
+            commands.append(("ZRANGE", waiting, 0, 0, "WITHSCORES"))
+            commands.append(("HGET", flow, "floor"))
+        replies = await self._commands.call_many(commands)
+        return order_turns(
+            self._partitions.all,
+            [float(lowest[1]) if lowest else None for lowest in replies[::2]],
+            [float(floor or 0) for floor in replies[1::2]],
+        )
 
     async def extend_leases(
         self, worker_id: str, request_ids: Sequence[RequestId], lease_ms: int
@@ -161,48 +219,65 @@ class RequestQueue:
 
         A request that ended while this was on its way is among them.
         """
-        lost = await self._commands.run(scripts.EXTEND, worker_id, lease_ms, *request_ids)
-        return [RequestId(request_id) for request_id in lost]
+        calls: list[Command] = [
+            (partition.root, worker_id, lease_ms, *ids)
+            for partition, ids in self._partitions.by_id(request_ids).items()
+        ]
+        lost = await self._commands.run_many(scripts.EXTEND, calls)
+        return [RequestId(request_id) for ids in lost for request_id in ids]
 
     async def release(self, worker_id: str, request_ids: Sequence[RequestId]) -> None:
         """Put unfinished requests back to their places, as a worker does that stops."""
-        await self._commands.run(scripts.RELEASE, worker_id, *request_ids)
+        calls: list[Command] = [
+            (partition.root, worker_id, *ids)
+            for partition, ids in self._partitions.by_id(request_ids).items()
+        ]
+        await self._commands.run_many(scripts.RELEASE, calls)
 
     async def reap(self) -> list[RequestId]:
         """Take back the requests whose lease has ended, and return them.
 
         Each goes back to its place in the queue, or ends as failed after MAX_TAKEOVERS.
         """
-        reaped = await self._commands.run(scripts.REAP, MAX_TAKEOVERS, _WORKER_LOST)
-        return [RequestId(request_id) for request_id in reaped]
+        return await self._everywhere(scripts.REAP, MAX_TAKEOVERS, _WORKER_LOST)
 
     async def end_overdue(self) -> list[RequestId]:
         """End requests that wait longer than their timeout allows, some at a time; return them."""
-        ended = await self._commands.run(scripts.END_OVERDUE)
-        return [RequestId(request_id) for request_id in ended]
+        return await self._everywhere(scripts.END_OVERDUE)
 
     async def cancel(self, request_id: RequestId) -> CancelOutcome:
         """Stop a request wherever it is; a repetition does no harm."""
-        return CancelOutcome(await self._commands.run(scripts.CANCEL, request_id))
+        root = self._partitions.of_id(request_id).root
+        return CancelOutcome(await self._commands.run(scripts.CANCEL, root, request_id))
 
     async def position(self, request_id: RequestId) -> Place | None:
         """Return where a request waits, or None when it does not."""
-        place = await self._commands.run(scripts.POSITION, request_id)
+        root = self._partitions.of_id(request_id).root
+        place = await self._commands.run(scripts.POSITION, root, request_id)
         return Place(*place) if place else None
 
     async def depth(self, model: str) -> int:
         """Return how many requests of all tenants wait."""
-        return int(await self._commands.call("HGET", keys.FLOW + model, "depth") or 0)
+        depths = await self._commands.call_many(
+            [("HGET", each.key(keys.FLOW + model), "depth") for each in self._partitions.all]
+        )
+        return sum(int(depth or 0) for depth in depths)
 
     async def wait_for_work(
-        self, worker_id: str, model: str, cursor: Cursor, block_ms: int
+        self,
+        worker_id: str,
+        model: str,
+        cursor: Cursor,
+        block_ms: int,
+        partition: Partition = keys.FIRST,
     ) -> Wakeup:
         """Wait until the queue was filled, a request of this worker cancelled, or the time is up.
 
         A fresh cursor wakes at once if the queue was ever filled, so that a new worker need not
-        look at it first.
+        look at it first. Each partition is waited for by itself.
         """
-        bell, inbox = keys.BELL + model, keys.INBOX + worker_id
+        bell = partition.key(keys.BELL + model)
+        inbox = partition.key(keys.INBOX + worker_id)
         entries = await read_streams(
             self._blocking,
             {bell: cursor.bell, inbox: cursor.inbox},
@@ -234,50 +309,58 @@ class RequestQueue:
         )
 
     async def _logged_events(self, request_id: RequestId) -> list[LogEvent]:
-        reply = await self._commands.call("XRANGE", keys.LOG + request_id, "-", "+")
+        log = self._partitions.of_id(request_id).key(keys.LOG + request_id)
+        reply = await self._commands.call("XRANGE", log, "-", "+")
         return [entry.event for entry in decode_entries(reply)]
+
+    async def _everywhere(self, script: Script, *arguments: Value) -> list[RequestId]:
+        """Run a script on every partition and return the ids that it names."""
+        calls = [(each.root, *arguments) for each in self._partitions.all]
+        found = await self._commands.run_many(script, calls)
+        return [RequestId(request_id) for ids in found for request_id in ids]
 
 
 def _enqueue_arguments(
-    request: GenerationRequest, record: ResponseRecord, max_queue: int, turn: SessionTurn | None
+    request: GenerationRequest,
+    record: ResponseRecord,
+    max_queue: int,
+    turn: SessionTurn | None,
+    reservation: Reservation | None,
+    reader: str | None,
+    route: str | None,
 ) -> Command:
     turn = turn or SessionTurn("", ())
-    expected = turn.expected_num_messages
+    options: dict[str, Any] = {
+        "id": request.request_id,
+        "max_queue": max_queue,
+        "session_id": turn.session_id,
+        "title": turn.title,
+        "parent_id": turn.parent_id,
+        "leaf_id": turn.expected_leaf_id,
+        "max_answers": MAX_ANSWERS,
+        "priority": request.priority,
+        "timeout_ms": request.timeout_ms,
+        "limits": reservation.to_dict() if reservation else None,
+        "route": route,
+        "kept_s": indexed_ttl_s(record),
+    }
     fields: dict[str, Value] = {
         "model": request.model,
         "tenant": request.tenant,
+        "user": request.user,
         "payload": dump_json(request.to_dict()),
         "input_tokens": len(request.prompt_token_ids),
         "message_id": record.assistant_message_id,
     }
+    if reader is not None:
+        fields[f"reader:{reader}"] = 1
     arguments: list[Value] = [
-        request.request_id,
-        max_queue,
-        turn.session_id,
-        turn.title,
-        -1 if expected is None else expected,
-        request.priority,
-        "" if request.timeout_ms is None else request.timeout_ms,
+        dump_json({name: value for name, value in options.items() if value is not None}),
         *counted(flatten(fields)),
         *counted(record.to_fields()),
         *counted(encode_event(LogEvent(EventKind.CREATED))),
         *counted(encode_event(LogEvent(EventKind.QUEUED))),
     ]
-    for message in turn.messages:
+    for message in in_a_row(turn.messages):
         arguments += counted(message.to_fields())
     return tuple(arguments)
-
-
-def _turn_error(reason: str, session_id: str | None) -> NotFound | Conflict:
-    match reason:
-        case "no_session":
-            message = f"there is no conversation {session_id!r}"
-            return NotFound(message, code="conversation_not_found", param="conversation")
-        case "busy":
-            message = f"conversation {session_id!r} has a response in flight"
-            code = "response_already_in_flight"
-        case _:
-            assert reason == "changed", f"enqueue replied {reason!r}"
-            message = f"conversation {session_id!r} has changed since its history was read"
-            code = "conversation_changed"
-    return Conflict(message, code=code, param="conversation")

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
-from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff, NoBackoff
 from redis.exceptions import NoScriptError, RedisError
@@ -34,45 +34,43 @@ class RedisClient:
     Used from: the event loop that made it.
     """
 
-    def __init__(self, url: str, retry: Retry) -> None:
-        self._redis = Redis.from_pool(_pool(url, retry))
-        # Replies then arrive as the server sent them, in every version of redis-py.
-        self._redis.response_callbacks.clear()
+    def __init__(self, url: str, retry: Retry, *, is_cluster: bool = False) -> None:
+        self._redis = _cluster(url, retry) if is_cluster else _server(url, retry)
         # Not redis-py's blocking pool: its condition can lose the wake-up of a cancelled waiter.
         self._turns = asyncio.Semaphore(_MAX_CONNECTIONS)
 
     @classmethod
-    def for_commands(cls, url: str) -> Self:
+    def for_commands(cls, url: str, *, is_cluster: bool = False) -> Self:
         """Make a client for commands that answer at once."""
-        return cls(url, Retry(ExponentialBackoff(cap=0.5, base=0.02), 4))
+        return cls(url, Retry(ExponentialBackoff(cap=0.5, base=0.02), 4), is_cluster=is_cluster)
 
     @classmethod
-    def for_blocking(cls, url: str) -> Self:
+    def for_blocking(cls, url: str, *, is_cluster: bool = False) -> Self:
         """Make a client for commands that wait on the server; a failure is not tried again."""
-        return cls(url, Retry(NoBackoff(), 0))
+        return cls(url, Retry(NoBackoff(), 0), is_cluster=is_cluster)
 
     async def call(self, *command: Value, timeout_s: float = _COMMAND_TIMEOUT_S) -> Any:
         """Run one command and return its reply, within `timeout_s`."""
         async with self._turn(timeout_s):
-            return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
+            return await self._redis.execute_command(*command)
 
     async def call_many(self, commands: Sequence[Command]) -> list[Any]:
         """Run commands in one round trip; others' commands may come between them."""
         replies = await self._pipeline(commands)
         return [_raised(reply) for reply in replies]
 
-    async def run(self, script: Script, *arguments: Value) -> Any:
-        """Run one script and return its reply."""
-        return (await self.run_many(script, [arguments]))[0]
+    async def run(self, script: Script, root: str, *arguments: Value) -> Any:
+        """Run one script on the partition with this root, and return its reply."""
+        return (await self.run_many(script, [(root, *arguments)]))[0]
 
     async def run_many(self, script: Script, calls: Sequence[Command]) -> list[Any]:
-        """Run one script once per argument list, in order and in one round trip."""
-        commands = [("EVALSHA", script.sha, 0, *arguments) for arguments in calls]
+        """Run one script once per root and arguments, in order and in one round trip."""
+        commands = [("EVALSHA", script.sha, 1, *call) for call in calls]
         replies = await self._pipeline(commands)
         # A server that was restarted has forgotten its scripts and ran none of the calls.
         unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
         if unknown:
-            await self.call("SCRIPT", "LOAD", script.source)
+            await self.call("SCRIPT LOAD", script.source)
             for i, reply in zip(
                 unknown, await self._pipeline([commands[i] for i in unknown]), strict=True
             ):
@@ -105,20 +103,38 @@ class RedisClient:
                 raise StoreError(f"the store failed: {error or type(error).__name__}") from error
 
 
-def _pool(url: str, retry: Retry) -> ConnectionPool:
-    settings = {
-        "protocol": 2,
-        "decode_responses": True,
-        "retry": retry,
-        "health_check_interval": 30,
-        "socket_connect_timeout": 3.0,
-        # redis-py bounds a write by wait_for, which swallows cancellations on Python 3.11, and cuts
-        # blocking reads short; `_turn` bounds the whole command instead.
-        "socket_timeout": None,
-    }
+# What redis-py itself asks a cluster for, and needs reshaped.
+_CLUSTER_COMMANDS = ("CLUSTER", "COMMAND")
+
+_SETTINGS: dict[str, Any] = {
+    "protocol": 2,
+    "decode_responses": True,
+    "health_check_interval": 30,
+    "socket_connect_timeout": 3.0,
+    # redis-py bounds a write by wait_for, which swallows cancellations on Python 3.11, and cuts
+    # blocking reads short; `_turn` bounds the whole command instead.
+    "socket_timeout": None,
+}
+
+
+def _server(url: str, retry: Retry) -> Redis:
+    settings = {**_SETTINGS, "retry": retry}
     pool = ConnectionPool.from_url(url, max_connections=_MAX_CONNECTIONS, **settings)
     pool.connection_kwargs.update(settings)  # against options in the URL
-    return pool
+    redis = Redis.from_pool(pool)
+    # Replies then arrive as the server sent them, in every version of redis-py.
+    redis.response_callbacks.clear()
+    return redis
+
+
+def _cluster(url: str, retry: Retry) -> RedisCluster:
+    cluster = RedisCluster.from_url(
+        url, max_connections=_MAX_CONNECTIONS, **{**_SETTINGS, "retry": retry}
+    )
+    callbacks = cluster.response_callbacks
+    for command in [name for name in callbacks if name.split()[0] not in _CLUSTER_COMMANDS]:
+        del callbacks[command]
+    return cluster
 
 
 def _raised(reply: Any) -> Any:

@@ -26,6 +26,7 @@ from chatserve.store.codec import (
     pack_token_ids,
     unpack_token_ids,
 )
+from chatserve.store.keys import Partitions
 from chatserve.store.redis_client import RedisClient
 from chatserve.store.streams import StreamEntry, parse_entries
 
@@ -65,8 +66,9 @@ class ResponseLog:
     Used from: the event loop, of workers to append and of gateways to read.
     """
 
-    def __init__(self, redis: RedisClient) -> None:
+    def __init__(self, redis: RedisClient, partitions: Partitions) -> None:
         self._redis = redis
+        self._partitions = partitions
 
     async def append(self, appends: Sequence[Append]) -> list[bool]:
         """Append to many logs in one round trip.
@@ -76,13 +78,18 @@ class ResponseLog:
         numbers do not follow on.
         """
         replies = await self._redis.run_many(
-            scripts.APPEND, [tuple(_append_arguments(append)) for append in appends]
+            scripts.APPEND,
+            [
+                (self._partitions.of_id(append.request_id).root, *_append_arguments(append))
+                for append in appends
+            ],
         )
         return [reply == 1 for reply in replies]
 
     async def read(self, request_id: RequestId, after: int = -1) -> list[LogEntry]:
         """Return the entries numbered above `after`, none when there is no such log."""
-        reply = await self._redis.call("XRANGE", keys.LOG + request_id, entry_id(after + 1), "+")
+        log = self._partitions.of_id(request_id).key(keys.LOG + request_id)
+        reply = await self._redis.call("XRANGE", log, entry_id(after + 1), "+")
         return decode_entries(reply)
 
 

@@ -1,8 +1,13 @@
 """The Lua scripts, as sources and digests.
 
-Owns how a script is put together: the constants of `keys.py`, the files of shared functions, then
-the file itself. Running one is `RedisClient.run`. What a script does, takes and returns, and why
-it has to be one script, stands at the top of its file in `lua/`.
+Owns how a script is put together: flags, the constants of `keys.py`, the files of shared functions,
+then the file itself. Running one is `RedisClient.run`. What a script does, takes and returns, and
+why it has to be one script, stands at the top of its file in `lua/`.
+
+The first line makes the server hold a script to its word: it may touch no key of another partition,
+and one that admits something new is refused as a whole when the server's memory is full. All
+others may write then, since they end or go on with what was admitted, and nothing gets free
+without them.
 """
 
 import hashlib
@@ -12,7 +17,7 @@ from importlib import resources
 from chatserve.store.keys import lua_constants
 
 # Each may use what stands before it.
-_SHARED = ("common", "fair_queue", "endings")
+_SHARED = ("common", "fair_queue", "limits", "usage", "conversation", "endings", "tenants")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +33,13 @@ def _read(name: str) -> str:
     return resources.files(__package__).joinpath("lua", f"{name}.lua").read_text("utf-8")
 
 
-def _load(name: str) -> Script:
-    source = lua_constants() + "".join(map(_read, (*_SHARED, name)))
+def _load(name: str, *, admits: bool = False) -> Script:
+    head = "#!lua\n" if admits else "#!lua flags=allow-oom\n"
+    source = head + lua_constants() + "".join(map(_read, (*_SHARED, name)))
     return Script(name, source, hashlib.sha1(source.encode()).hexdigest())
 
 
-ENQUEUE = _load("enqueue")
+ENQUEUE = _load("enqueue", admits=True)
 CLAIM = _load("claim")
 EXTEND = _load("extend")
 RELEASE = _load("release")
@@ -42,9 +48,22 @@ END_OVERDUE = _load("end_overdue")
 POSITION = _load("position")
 CANCEL = _load("cancel")
 APPEND = _load("append")
-CREATE_SESSION = _load("create_session")
-UPDATE_SESSION = _load("update_session")
+JOIN_READERS = _load("join_readers")
+LEAVE_READERS = _load("leave_readers")
+CREATE_SESSION = _load("create_session", admits=True)
+UPDATE_SESSION = _load("update_session", admits=True)
 DELETE_SESSION = _load("delete_session")
+APPEND_MESSAGES = _load("append_messages", admits=True)
+DELETE_MESSAGE = _load("delete_message")
 DELETE_RESPONSE = _load("delete_response")
-ADD_PROMPT = _load("add_prompt")
+ADD_PROMPT = _load("add_prompt", admits=True)
+CHANGE_PROMPT = _load("change_prompt", admits=True)
 REMOVE_PROMPT = _load("remove_prompt")
+PUT_TENANT = _load("put_tenant", admits=True)
+FORGET_TENANT = _load("forget_tenant")
+ADD_KEY = _load("add_key", admits=True)
+ROTATE_KEY = _load("rotate_key")
+REVOKE_KEY = _load("revoke_key")
+READ_LIMITS = _load("read_limits")
+COUNT_CONNECTION = _load("count_connection", admits=True)
+RENEW_CONNECTIONS = _load("renew_connections")

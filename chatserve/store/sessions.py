@@ -1,36 +1,39 @@
-"""Stored conversations: their messages, titles and order.
+"""Stored conversations as records: sessions, their messages, and the turns that make them longer.
 
-Owns the records Session and Message and how they are stored. Messages are only ever appended: by
-`create` here, by `RequestQueue.enqueue` for the user's side of a turn, and by the script that ends
-an answer for the model's side. Knows nothing of who may see a session.
+Owns what is stored of each, and what of a conversation is shown: `Transcript` finds the branches
+among messages that are only ever appended. `session_store.py` reads and writes them.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import orjson
 
 from chatserve.engine.api import Outcome, RequestId
-from chatserve.errors import NotFound
-from chatserve.store import keys, scripts
+from chatserve.errors import Conflict, NotFound
+from chatserve.identity import Owner
 from chatserve.store.codec import (
-    Command,
     Value,
-    counted,
-    dump_json,
     dump_outcome,
     flatten,
     load_outcome,
     pack_token_ids,
-    pairs,
     unpack_token_ids,
 )
-from chatserve.store.redis_client import RedisClient
-from chatserve.store.streams import parse_entries
+from chatserve.store.message_tree import Link, MessageTree
+
+ROOT = "root"
+"""What a turn names as its parent to begin a conversation anew; no message has this id."""
+
+MAX_ANSWERS = 16
+"""How many answers of one session may be in flight at once, on branches of their own."""
 
 _TITLE_WORDS = 6
 _TITLE_CHARS = 60
+
+# In place of a parent, for the scripts: the message appended just before.
+_FOLLOWS = "^"
 
 
 class MessageStatus(StrEnum):
@@ -41,12 +44,22 @@ class MessageStatus(StrEnum):
     FAILED = "failed"
 
 
+class TitleSource(StrEnum):
+    """Who named a session. A weaker name gives way to a stronger one: words, model, user."""
+
+    NOBODY = ""
+    WORDS = "words"  # the first words of the first turn
+    MODEL = "model"
+    USER = "user"
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message of a conversation.
 
     `role` is system, developer, user or assistant. An assistant's message has the response that
-    made it, the token ids that the model produced, and how it ended.
+    made it, the token ids that the model produced, and how it ended. `parent_id` is the message
+    that it follows, None at the root level; it may name one that has been deleted.
     """
 
     message_id: str
@@ -57,12 +70,17 @@ class Message:
     status: MessageStatus = MessageStatus.COMPLETED
     token_ids: tuple[int, ...] = ()
     outcome: Outcome | None = None
+    parent_id: str | None = None
 
     def to_fields(self) -> list[Value]:
-        """Return what is stored; the script that ends an answer writes the same fields."""
+        """Return what is stored; the script that ends an answer writes the same fields.
+
+        The first two are the ids of the message and its parent, which the scripts look at.
+        """
         return flatten(
             {
                 "message_id": self.message_id,
+                "parent_id": self.parent_id or "",
                 "role": self.role,
                 "content": self.content,
                 "created_at": self.created_at,
@@ -74,7 +92,7 @@ class Message:
         )
 
     @classmethod
-    def from_fields(cls, fields: dict[str, str]) -> "Message":
+    def from_fields(cls, fields: Mapping[str, str]) -> "Message":
         return cls(
             message_id=fields["message_id"],
             role=fields["role"],
@@ -84,158 +102,205 @@ class Message:
             status=MessageStatus(fields["status"]),
             token_ids=unpack_token_ids(fields["token_ids"]),
             outcome=load_outcome(fields["outcome"]),
+            parent_id=fields["parent_id"] or None,
         )
+
+
+def in_a_row(messages: Sequence[Message]) -> list[Message]:
+    """Return messages that a script is to append one after the other, below what it decides."""
+    return [replace(message, parent_id=_FOLLOWS) for message in messages]
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
     """A conversation without its messages. Times are in seconds since 1970.
 
-    `active_response_id` names the answer in flight; while there is one, no other turn may begin.
-    `updated_at` is the time of the last turn, not of the last renaming.
+    `active_response_ids` are the answers in flight, the latest last. `updated_at` is the time of
+    the last turn, not of the last renaming; `version` grows with every change of title, metadata,
+    archived and pinned, and with nothing else.
     """
 
     session_id: str
+    owner: Owner
     title: str
     created_at: int
     updated_at: int
     metadata: dict[str, str]
-    active_response_id: RequestId | None
+    active_response_ids: tuple[RequestId, ...]
     num_messages: int
+    version: int = 0
+    title_source: TitleSource = TitleSource.NOBODY
+    is_archived: bool = False
+    is_pinned: bool = False
+
+    @property
+    def active_response_id(self) -> RequestId | None:
+        """The latest answer in flight, None when there is none."""
+        return self.active_response_ids[-1] if self.active_response_ids else None
+
+    @classmethod
+    def from_fields(
+        cls, session_id: str, fields: Mapping[str, str], num_messages: int
+    ) -> "Session":
+        active = fields.get("active_response_ids", "").split()
+        return cls(
+            session_id=session_id,
+            owner=Owner(fields["tenant"], fields["user"]),
+            title=fields["title"],
+            created_at=int(fields["created_ms"]) // 1000,
+            updated_at=int(fields["updated_ms"]) // 1000,
+            metadata=orjson.loads(fields["metadata"]),
+            active_response_ids=tuple(RequestId(each) for each in active),
+            num_messages=num_messages,
+            version=int(fields["version"]),
+            title_source=TitleSource(fields["title_source"]),
+            is_archived=fields["archived"] == "1",
+            is_pinned=fields["pinned"] == "1",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """What a session begins with. Times are in seconds since 1970; None is now."""
+
+    title: str = ""
+    title_source: TitleSource = TitleSource.NOBODY
+    metadata: Mapping[str, str] | None = None
+    is_archived: bool = False
+    is_pinned: bool = False
+    created_at: int | None = None
+    updated_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChange:
+    """What an update sets; None leaves a field as it is.
+
+    `version` is what the caller read before: the update is refused when the session has changed
+    since. None takes the risk.
+    """
+
+    title: str | None = None
+    metadata: Mapping[str, str] | None = None
+    is_archived: bool | None = None
+    is_pinned: bool | None = None
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SessionTurn:
     """What a request appends to its session before it is queued.
 
-    `expected_num_messages` is the length of the history that the prompt was built from; a session
-    that has grown since refuses the turn. None accepts any.
+    With a `parent_id` the turn is a branch that follows that message, next to whatever follows it
+    already; ROOT begins anew. Without one it follows the message written last, and is refused while
+    an answer is in flight, or when that message is no longer `expected_leaf_id`: the one with which
+    the history ended that the prompt was built from, empty for no message, None for any.
     """
 
     session_id: str
     messages: tuple[Message, ...]
-    expected_num_messages: int | None = None
+    parent_id: str | None = None
+    expected_leaf_id: str | None = None
 
     @property
     def title(self) -> str:
         """The title that an untitled session gets: the first words of the user."""
         text = next((message.content for message in self.messages if message.role == "user"), "")
-        return " ".join(text.split(maxsplit=_TITLE_WORDS)[:_TITLE_WORDS])[:_TITLE_CHARS].rstrip()
+        return first_words(text)
 
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What a deletion leaves behind: the session's answer in flight, if there was one."""
+    """What a deletion leaves behind: the session's answers in flight."""
 
-    active_response_id: RequestId | None
+    active_response_ids: tuple[RequestId, ...]
 
 
-class Sessions:
-    """The conversations of the store.
+class Transcript:
+    """All messages of a session, and the tree that they form.
 
-    Owns: nothing in memory.
-    Used from: the event loop.
+    Owns: nothing beyond its values.
+    Used from: whoever shows a conversation or goes on with it.
     """
 
-    def __init__(self, redis: RedisClient) -> None:
-        self._redis = redis
-
-    async def create(
-        self,
-        session_id: str,
-        *,
-        title: str = "",
-        metadata: dict[str, str] | None = None,
-        messages: Sequence[Message] = (),
-    ) -> Session:
-        """Store a new session; one that exists under this id is returned as it is."""
-        arguments: list[Value] = [session_id, title, dump_json(metadata or {})]
+    def __init__(
+        self, messages: Sequence[Message], deleted: Mapping[str, str | None] | None = None
+    ) -> None:
+        links = (Link(message.message_id, message.parent_id) for message in messages)
+        self.tree = MessageTree(links, deleted)
+        self._messages: dict[str, Message] = {}
         for message in messages:
-            arguments += counted(message.to_fields())
-        await self._redis.run(scripts.CREATE_SESSION, *arguments)
-        session = await self.get(session_id)
-        if session is None:
-            raise NotFound(f"session {session_id!r} was deleted while it was created")
-        return session
+            parent_id = self.tree.parent(message.message_id)
+            if parent_id != message.parent_id:
+                message = replace(message, parent_id=parent_id)
+            self._messages.setdefault(message.message_id, message)
 
-    async def get(self, session_id: str) -> Session | None:
-        return (await self._get_many([session_id]))[0]
+    def __getitem__(self, message_id: str) -> Message:
+        return self._messages[message_id]
 
-    async def messages(self, session_id: str) -> list[Message]:
-        """Return all messages, oldest first; none for a session that does not exist."""
-        reply = await self._redis.call("XRANGE", keys.MESSAGES + session_id, "-", "+")
-        return [Message.from_fields(entry.fields) for entry in parse_entries(reply)]
+    @property
+    def leaf_id(self) -> str | None:
+        """The message written last, with which the newest branch ends; None when all is empty."""
+        return self.tree.newest_leaf()
 
-    async def list(self, limit: int, before: str | None = None) -> list[Session]:
-        """Return up to `limit` sessions, the most recently used first.
+    def all(self) -> list[Message]:
+        """Return all messages in the order of writing, each naming a parent that is there."""
+        return list(self._messages.values())
 
-        Args:
-            limit: How many at most.
-            before: The last session of the page before this one.
+    def up_to(self, message_id: str | None) -> list[Message]:
+        """Return the messages from the beginning to one, both included; None has none before it."""
+        return [self._messages[each] for each in self.tree.path(message_id)]
+
+    def branch(self, through: str | None = None) -> list[Message]:
+        """Return the branch that was written to last, among those through a message or all."""
+        return self.up_to(self.tree.newest_leaf(through))
+
+    def before_turn(self, parent_id: str | None) -> list[Message]:
+        """Return what a turn with this parent goes on from; see SessionTurn.
 
         Raises:
-            NotFound: `before` has been deleted, so there is no place to go on from.
+            NotFound: The conversation has no such message.
         """
-        assert limit > 0, f"a page of {limit} sessions"
-        first = 0
-        if before is not None:
-            rank = await self._redis.call("ZREVRANK", keys.SESSIONS, before)
-            if rank is None:
-                message = f"there is no session {before!r} to list from"
-                raise NotFound(message, code="conversation_not_found", param="before")
-            first = rank + 1
-        session_ids = await self._redis.call("ZREVRANGE", keys.SESSIONS, first, first + limit - 1)
-        return [found for found in await self._get_many(session_ids) if found is not None]
-
-    async def update(
-        self,
-        session_id: str,
-        *,
-        title: str | None = None,
-        metadata: dict[str, str] | None = None,
-    ) -> Session | None:
-        """Set the given fields and no other; None when there is no such session."""
-        changes: list[Value] = []
-        if title is not None:
-            changes += ["title", title]
-        if metadata is not None:
-            changes += ["metadata", dump_json(metadata)]
-        await self._redis.run(scripts.UPDATE_SESSION, session_id, *changes)
-        return await self.get(session_id)
-
-    async def delete(self, session_id: str) -> Deleted | None:
-        """Delete a session, its messages and the responses that made them.
-
-        Returns None when there is no such session. An answer in flight goes on; it is the caller's
-        to stop.
-        """
-        active = await self._redis.run(scripts.DELETE_SESSION, session_id)
-        return None if active is None else Deleted(RequestId(active) if active else None)
-
-    async def _get_many(self, session_ids: Sequence[str]) -> Sequence[Session | None]:
-        commands: list[Command] = []
-        for session_id in session_ids:
-            commands.append(("HGETALL", keys.SESSION + session_id))
-            commands.append(("XLEN", keys.MESSAGES + session_id))
-        replies = await self._redis.call_many(commands)
-        return [
-            _parse_session(session_id, pairs(flat), num_messages)
-            for session_id, flat, num_messages in zip(
-                session_ids, replies[::2], replies[1::2], strict=True
-            )
-        ]
+        if parent_id is None:
+            return self.branch()
+        if parent_id != ROOT and parent_id not in self.tree:
+            raise no_message(parent_id)
+        return [] if parent_id == ROOT else self.up_to(parent_id)
 
 
-def _parse_session(session_id: str, fields: dict[str, str], num_messages: int) -> Session | None:
-    if not fields:
-        return None
-    active = fields.get("active_response_id")
-    return Session(
-        session_id=session_id,
-        title=fields["title"],
-        created_at=int(fields["created_ms"]) // 1000,
-        updated_at=int(fields["updated_ms"]) // 1000,
-        metadata=orjson.loads(fields["metadata"]),
-        active_response_id=RequestId(active) if active else None,
-        num_messages=num_messages,
+def first_words(text: str) -> str:
+    """Return the beginning of a text as a title."""
+    words = " ".join(text.split(maxsplit=_TITLE_WORDS)[:_TITLE_WORDS])
+    return words[:_TITLE_CHARS].rstrip()
+
+
+def no_message(message_id: str) -> NotFound:
+    """Return the refusal of a parent that is no message of the conversation."""
+    return NotFound(
+        f"the conversation has no message {message_id!r:.200}",
+        code="message_not_found",
+        param="chatserve:parent_id",
     )
+
+
+def turn_error(reason: str, session_id: str, parent_id: str | None) -> NotFound | Conflict:
+    """Return why a script refused to append to a session."""
+    match reason:
+        case "no_session":
+            message = f"there is no conversation {session_id!r}"
+            return NotFound(message, code="conversation_not_found", param="conversation")
+        case "no_parent":
+            return no_message(parent_id or "")
+        case "busy":
+            message = f"conversation {session_id!r} has a response in flight"
+            code = "response_already_in_flight"
+        case "too_many":
+            message = (
+                f"conversation {session_id!r} has {MAX_ANSWERS} responses in flight, the limit"
+            )
+            code = "response_already_in_flight"
+        case _:
+            assert reason == "changed", f"a script replied {reason!r}"
+            message = f"conversation {session_id!r} has changed since its history was read"
+            code = "conversation_changed"
+    return Conflict(message, code=code, param="conversation")

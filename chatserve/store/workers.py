@@ -1,24 +1,33 @@
 """Which workers live, and what a gateway must know of the models they serve.
 
-Owns heartbeats and model cards. A card is megabytes, for its tokenizer, and is therefore stored
-once under its fingerprint; heartbeats name the fingerprint, so that a gateway fetches a card only
-when it changes.
+Owns heartbeats, model cards and digests of prefixes. A card is megabytes, for its tokenizer, and is
+therefore stored once under its fingerprint; heartbeats name the fingerprint, so that a gateway
+fetches a card only when it changes. So do they with the number of a worker's digest.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import orjson
 
 from chatserve.engine.api import EngineStats, ModelCard
+from chatserve.prefix_digest import PrefixDigest
 from chatserve.store import keys
 from chatserve.store.codec import dump_json
+from chatserve.store.keys import Partitions
 from chatserve.store.redis_client import RedisClient
+
+_WORKERS = keys.GLOBAL.key(keys.WORKERS)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerBeat:
-    """One sign of life. `metrics_url` is where its own metrics can be read, if anywhere."""
+    """One sign of life. `metrics_url` is where its own metrics can be read, if anywhere.
+
+    It takes `max_claims` requests at once; `digest_number` counts the digests that it published. A
+    worker that drains claims nothing any more, and will be gone soon.
+    """
 
     worker_id: str
     model: str
@@ -26,6 +35,9 @@ class WorkerBeat:
     version: str
     stats: EngineStats
     metrics_url: str | None = None
+    is_draining: bool = False
+    max_claims: int = 1
+    digest_number: int = 0
 
 
 class Workers:
@@ -35,8 +47,9 @@ class Workers:
     Used from: the event loop, of workers to publish and of gateways to read.
     """
 
-    def __init__(self, redis: RedisClient) -> None:
+    def __init__(self, redis: RedisClient, partitions: Partitions) -> None:
         self._redis = redis
+        self._partitions = partitions
 
     async def publish_card(self, card: ModelCard) -> str:
         """Store a card as its model's current one and return its fingerprint."""
@@ -44,8 +57,8 @@ class Workers:
         fingerprint = hashlib.sha256(packed.encode()).hexdigest()
         await self._redis.call_many(
             [
-                ("SET", keys.CARD + fingerprint, packed, "EX", keys.IDLE_TTL_S),
-                ("SET", keys.MODEL + card.name, fingerprint, "EX", keys.IDLE_TTL_S),
+                ("SET", _key(keys.CARD + fingerprint), packed, "EX", keys.IDLE_TTL_S),
+                ("SET", _key(keys.MODEL + card.name), fingerprint, "EX", keys.IDLE_TTL_S),
             ]
         )
         return fingerprint
@@ -57,39 +70,55 @@ class Workers:
         """
         *_, card_lives, model_lives = await self._redis.call_many(
             [
-                ("SET", keys.WORKER + beat.worker_id, dump_json(asdict(beat)), "PX", ttl_ms),
-                ("SADD", keys.WORKERS, beat.worker_id),
-                ("EXPIRE", keys.CARD + beat.card_fingerprint, keys.IDLE_TTL_S),
-                ("EXPIRE", keys.MODEL + beat.model, keys.IDLE_TTL_S),
+                ("SET", _key(keys.WORKER + beat.worker_id), dump_json(asdict(beat)), "PX", ttl_ms),
+                ("SADD", _WORKERS, beat.worker_id),
+                ("PEXPIRE", _key(keys.DIGEST + beat.worker_id), ttl_ms),
+                ("EXPIRE", _key(keys.CARD + beat.card_fingerprint), keys.IDLE_TTL_S),
+                ("EXPIRE", _key(keys.MODEL + beat.model), keys.IDLE_TTL_S),
             ]
         )
         return bool(card_lives and model_lives)
 
     async def live(self) -> list[WorkerBeat]:
         """Return the last heartbeat of every worker that lives, in the order of their ids."""
-        worker_ids = sorted(await self._redis.call("SMEMBERS", keys.WORKERS))
+        worker_ids = sorted(await self._redis.call("SMEMBERS", _WORKERS))
         if not worker_ids:
             return []
-        packed = await self._redis.call("MGET", *(keys.WORKER + w for w in worker_ids))
+        packed = await self._redis.call("MGET", *(_key(keys.WORKER + w) for w in worker_ids))
         beats = dict(zip(worker_ids, packed, strict=True))
         dead = [worker_id for worker_id, beat in beats.items() if beat is None]
         if dead:
             # One that beats again this very moment returns with its next beat.
-            await self._redis.call("SREM", keys.WORKERS, *dead)
+            await self._redis.call("SREM", _WORKERS, *dead)
         return [_parse_beat(beat) for beat in beats.values() if beat is not None]
+
+    async def publish_digest(self, worker_id: str, digest: PrefixDigest, ttl_ms: int) -> None:
+        """Say which prefixes a worker holds; its heartbeats renew that from now on."""
+        await self._redis.call("SET", _key(keys.DIGEST + worker_id), digest.pack(), "PX", ttl_ms)
+
+    async def digests(self, worker_ids: Sequence[str]) -> dict[str, PrefixDigest]:
+        """Return the digests of these workers, of those that have one."""
+        if not worker_ids:
+            return {}
+        packed = await self._redis.call("MGET", *(_key(keys.DIGEST + w) for w in worker_ids))
+        found = zip(worker_ids, packed, strict=True)
+        return {worker_id: PrefixDigest.unpack(digest) for worker_id, digest in found if digest}
 
     async def card(self, model: str) -> ModelCard | None:
         """Return the current card of a model, None when no worker published one lately."""
-        fingerprint = await self._redis.call("GET", keys.MODEL + model)
-        packed = await self._redis.call("GET", f"{keys.CARD}{fingerprint}") if fingerprint else None
+        fingerprint = await self._redis.call("GET", _key(keys.MODEL + model))
+        if fingerprint is None:
+            return None
+        packed = await self._redis.call("GET", _key(keys.CARD + fingerprint))
         return ModelCard.from_dict(orjson.loads(packed)) if packed else None
 
     async def remove(self, worker_id: str) -> None:
         """Say that a worker has stopped."""
         await self._redis.call_many(
             [
-                ("DEL", keys.WORKER + worker_id, keys.INBOX + worker_id),
-                ("SREM", keys.WORKERS, worker_id),
+                ("DEL", _key(keys.WORKER + worker_id), _key(keys.DIGEST + worker_id)),
+                ("SREM", _WORKERS, worker_id),
+                *(("DEL", each.key(keys.INBOX + worker_id)) for each in self._partitions.all),
             ]
         )
 
@@ -97,3 +126,7 @@ class Workers:
 def _parse_beat(packed: str) -> WorkerBeat:
     fields = orjson.loads(packed)
     return WorkerBeat(**{**fields, "stats": EngineStats(**fields["stats"])})
+
+
+def _key(name: str) -> str:
+    return keys.GLOBAL.key(name)

@@ -11,13 +11,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-from chatserve.config import (
-    EngineConfig,
-    GatewayConfig,
-    ServeConfig,
-    bracketed,
-    process_environ,
-)
+from chatserve.config import EngineConfig, GatewayConfig, ServeConfig, bracketed
+from chatserve.environment import process_environ
 from chatserve.listener import bind
 from chatserve.model_fetch import fetch_if_missing
 from chatserve.settings import to_environ
@@ -30,7 +25,8 @@ from chatserve.supervisor.supervisor import Service, Supervisor
 
 logger = logging.getLogger(__name__)
 
-_STOP_DEADLINE_S = 10.0
+# Beyond the time for running answers: for what a child closes in the end.
+_STOP_MARGIN_S = 10.0
 _PROBE_TIMEOUT_S = 5.0
 _LOCAL_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
@@ -90,7 +86,7 @@ def _role(name: str, config: EngineConfig | GatewayConfig, lifeline: Lifeline) -
         [sys.executable, "-P", "-m", "chatserve", name],
         {**process_environ(), **to_environ(config)},
         lifeline=lifeline,
-        stop_deadline_s=_STOP_DEADLINE_S,
+        stop_deadline_s=config.drain_s + _STOP_MARGIN_S,
     )
 
 

@@ -1,7 +1,9 @@
 """The system message of a prompt, and the token ids that prompts have in common because of it.
 
 Owns one rule, for whoever makes prompts and for whoever has their beginnings computed ahead: the
-system message is the operator's preamble, a blank line, then the text of the tenant or client.
+system message is the operator's preamble, a blank line, then the text of the tenant or client. A
+client that asks for a persona has both: first the persona's text, then, after another blank line,
+its own.
 
     preamble   text     system message
     --------   ----     --------------
@@ -15,27 +17,32 @@ template puts the text, what it writes behind it, and whether tokens merge acros
 not be known.
 """
 
+import re
 from collections.abc import Sequence
 
 from chatserve.text.chat_template import ChatMessage
 from chatserve.text.prompt import PromptEncoder
+from chatserve.text.variables import fill, first_variable_at, variables_of
 
 _SYSTEM_ROLES = ("system", "developer")
 
 # They begin with different kinds of characters: what merges with what stands before depends on it.
 _PROBES = ("You", "7 of 9", '"', "你好", "\n\n-", "    x")
 
+# Where there are no blanks between words it is the last few of them, not all.
+_TOUCHING_WORD = re.compile(r"\S{1,32}\Z")
 
-def with_preamble(messages: Sequence[ChatMessage], preamble: str | None) -> list[ChatMessage]:
-    """Return a conversation with the preamble in front of its system message.
+
+def with_system_text(messages: Sequence[ChatMessage], text: str | None) -> list[ChatMessage]:
+    """Return a conversation with a preamble or a persona's text in front of its system message.
 
     That is the first message, if it has the role of one; a developer's becomes the system's.
     """
-    if preamble is None:
+    if text is None:
         return list(messages)
     if messages and messages[0].role in _SYSTEM_ROLES:
-        return [_system_message(preamble, messages[0].content), *messages[1:]]
-    return [_system_message(preamble), *messages]
+        return [_system_message(text, messages[0].content), *messages[1:]]
+    return [_system_message(text), *messages]
 
 
 def leading_ids_of_preamble(encoder: PromptEncoder, preamble: str) -> tuple[int, ...]:
@@ -54,15 +61,33 @@ def leading_ids_of_prompt(
 ) -> tuple[int, ...]:
     """Return the ids that lead every prompt with this system text, whatever the user asks.
 
+    They lead it whatever the values of the text's variables are, too.
+
     Raises:
         InvalidRequest: The model cannot chat, or its template refuses a system message.
     """
-    system = _system_message(preamble, text)
-    return _common_start(encoder, [_conversation(system, question) for question in _PROBES])
+    variables = variables_of(text)
+    systems = [fill(text, dict.fromkeys(variables, probe)) for probe in _PROBES]
+    conversations = [
+        _conversation(_system_message(preamble, system), question)
+        for system, question in zip(systems, _PROBES, strict=True)
+    ]
+    if variables:
+        cut = _system_message(preamble, _before_any_value(text))
+        conversations.append(_conversation(cut, _PROBES[0]))
+    return _common_start(encoder, conversations)
 
 
-def _system_message(preamble: str | None, text: str = "") -> ChatMessage:
-    return ChatMessage("system", "\n\n".join(part for part in (preamble, text) if part))
+def _before_any_value(text: str) -> str:
+    """Return what stands before a text's first variable, without a word that touches it.
+
+    A value may merge with that word in ways that no choice of probes shows.
+    """
+    return _TOUCHING_WORD.sub("", text[: first_variable_at(text)])
+
+
+def _system_message(first: str | None, text: str = "") -> ChatMessage:
+    return ChatMessage("system", "\n\n".join(part for part in (first, text) if part))
 
 
 def _conversation(system: ChatMessage, question: str) -> list[ChatMessage]:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from chatserve.config import process_environ
+from chatserve.environment import process_environ
 from chatserve.errors import ChatServeError
 from chatserve.log import configure_logging
 from chatserve.supervisor.child_process import ChildProcess

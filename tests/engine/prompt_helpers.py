@@ -30,8 +30,8 @@ from chatserve.engine.scheduler import Scheduler, SchedulerConfig
 from chatserve.engine.worker import Worker, WorkerOptions
 from chatserve.engine.worker_metrics import WorkerMetrics
 from chatserve.store.connection import Store
+from chatserve.store.named_prompt import NamedPrompt
 from chatserve.store.prompt_news import PromptStatus
-from chatserve.store.prompts import NamedPrompt
 from chatserve.store.responses import ResponseRecord
 from chatserve.text.chat_template import ChatMessage
 from chatserve.text.prompt import PromptEncoder

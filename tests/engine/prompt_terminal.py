@@ -6,7 +6,8 @@ from pathlib import Path
 
 from gateway.fake_model import MODEL
 
-from chatserve.admin.prompt_command import Console, run_prompt_command
+from chatserve.admin.output import Console
+from chatserve.admin.prompt_command import run_prompt_command
 from chatserve.admin.prompt_config import PromptConfig
 from chatserve.command_line import load_config
 from chatserve.engine.api import EngineStats

@@ -13,8 +13,8 @@ from engine.prompt_terminal import SIZE, TEXT, Terminal, beat_in_silence
 from chatserve.engine.api import PrefixState
 from chatserve.errors import ConfigError, Conflict
 from chatserve.store.connection import Store
+from chatserve.store.named_prompt import MAX_TEXT_BYTES, NamedPrompt
 from chatserve.store.prompt_news import PromptStatus
-from chatserve.store.prompts import MAX_TEXT_BYTES, NamedPrompt
 
 
 async def test_add_tells_what_the_worker_made_of_it(store: Store, terminal: Terminal) -> None:
@@ -26,7 +26,7 @@ async def test_add_tells_what_the_worker_made_of_it(store: Store, terminal: Term
     assert code == 0
     assert (stored.text, stored.is_pinned, stored.priority) == (TEXT, True, 0)
     assert terminal.out.getvalue() == (
-        f"registered 'support' of tenant 'acme'\necho: pinned, {SIZE}\n"
+        f"registered 'support' of tenant 'acme', version 1\necho: pinned, {SIZE}\n"
     )
 
 
@@ -111,7 +111,7 @@ async def test_add_does_not_wait_when_told_so(store: Store, terminal: Terminal) 
     code = await terminal.add("support", "--no-wait")
 
     assert code == 0
-    assert terminal.out.getvalue() == "registered 'support' of tenant 'default'\n"
+    assert terminal.out.getvalue() == "registered 'support' of tenant 'default', version 1\n"
 
 
 @pytest.mark.parametrize("what", ["replaced", "removed"])
@@ -136,11 +136,11 @@ async def test_public_prompt_is_the_preamble(store: Store, terminal: Terminal) -
     async with pinning_worker(store):
         code = await terminal.run("add", "--public", "--file", terminal.file(TEXT))
 
-    preamble = await store.prompts.preamble()
+    preamble = await store.prompts.get("", "preamble")
     assert code == 0
     assert preamble is not None
     assert preamble.text == TEXT
-    assert terminal.out.getvalue().startswith("registered the preamble\necho: pinned, ")
+    assert terminal.out.getvalue().startswith("registered the preamble, version 1\necho: pinned, ")
 
 
 async def test_a_preamble_that_cannot_be_pinned_is_in_force_all_the_same(
@@ -153,20 +153,7 @@ async def test_a_preamble_that_cannot_be_pinned_is_in_force_all_the_same(
     assert "echo: not pinned; in force, but not kept computed: it needs 4 more pages" in (
         terminal.out.getvalue()
     )
-    assert await store.prompts.preamble() is not None
-
-
-async def test_add_notes_that_no_request_can_be_of_another_tenant_yet(
-    store: Store, terminal: Terminal
-) -> None:
-    await terminal.add("support")
-    assert terminal.progress.getvalue() == ""
-
-    await terminal.add("support", "--tenant", "acme")
-
-    assert terminal.progress.getvalue() == (
-        "note: no request can be of tenant 'acme' yet: there are no keys\n"
-    )
+    assert await store.prompts.get("", "preamble") is not None
 
 
 @pytest.mark.parametrize(

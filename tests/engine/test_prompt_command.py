@@ -11,14 +11,15 @@ from engine.prompt_helpers import WORKER_ID, PinningEngine, pinning_worker, stat
 from engine.prompt_terminal import TEXT, Terminal, beat_in_silence
 from gateway.fake_model import MODEL
 
-from chatserve.admin.prompt_command import Console, run_prompt_command
+from chatserve.admin.output import Console
+from chatserve.admin.prompt_command import run_prompt_command
 from chatserve.admin.prompt_config import PromptConfig
 from chatserve.engine.api import PrefixState
 from chatserve.errors import ConfigError, NotFound, StoreError
 from chatserve.store.connection import Store, open_store
 from chatserve.store.embedded import EmbeddedServer
+from chatserve.store.named_prompt import MAX_TEXT_BYTES, NamedPrompt
 from chatserve.store.prompt_news import PromptStatus
-from chatserve.store.prompts import MAX_TEXT_BYTES, NamedPrompt
 
 
 async def test_list_is_a_table_with_a_line_for_each_prompt_and_state(
@@ -32,11 +33,11 @@ async def test_list_is_a_table_with_a_line_for_each_prompt_and_state(
 
     assert code == 0
     assert terminal.out.getvalue().splitlines() == [
-        "TENANT  NAME      MODEL  STATE       TOKENS  PAGES  WORKERS",
-        "(all)   preamble  echo   pinned      16      1      1",
-        "acme    manual    echo   not pinned  449     29     1",
+        "TENANT  NAME      VERSION  MODEL  STATE       TOKENS  PAGES  WORKERS",
+        "(all)   preamble  1        echo   pinned      16      1      1",
+        "acme    manual    1        echo   not pinned  449     29     1",
         "    it needs 28 more pages, 8 are left of the 8 pages that a tenant may pin",
-        "acme    support   echo   pinned      73      5      1",
+        "acme    support   1        echo   pinned      73      5      1",
     ]
 
 
@@ -49,8 +50,8 @@ async def test_list_without_a_worker_tells_what_is_registered(
     await terminal.run("list", "--tenant", "acme")
 
     assert terminal.out.getvalue().splitlines() == [
-        "TENANT  NAME     MODEL  STATE       TOKENS  PAGES  WORKERS",
-        "acme    support  -      registered  -       -      0",
+        "TENANT  NAME     VERSION  MODEL  STATE       TOKENS  PAGES  WORKERS",
+        "acme    support  1        -      registered  -       -      0",
     ]
 
 
@@ -100,7 +101,8 @@ async def test_show_prints_the_text_alone_to_standard_output(
 
     assert terminal.out.getvalue() == f"{TEXT}\n"
     assert terminal.progress.getvalue() == (
-        "'support' of tenant 'acme': to be cached, priority 0, dropped when unused for 60 s\n\n"
+        "'support' of tenant 'acme': to be cached, priority 0, dropped when unused for 60 s\n"
+        "version 1, current\n\n"
     )
 
 
@@ -143,6 +145,7 @@ async def test_show_tells_what_was_asked_for_and_what_the_worker_made_of_it(
 
     assert terminal.progress.getvalue() == (
         "'support' of tenant 'acme': to be pinned\n"
+        "version 1, current\n"
         "echo: not pinned: it needs 4 more pages, "
         "2 are left of the 2 pages that a tenant may pin\n\n"
     )
@@ -156,7 +159,7 @@ async def test_list_tells_of_a_preamble_that_is_in_force_and_not_pinned(
         await terminal.run("list", "--public")
 
     _, line, note = terminal.out.getvalue().splitlines()
-    assert line.startswith("(all)   preamble  echo   not pinned  ")
+    assert line.startswith("(all)   preamble  1        echo   not pinned  ")
     assert note.startswith("    in force, but not kept computed: it needs 4 more pages")
 
 
@@ -189,7 +192,7 @@ async def test_the_preamble_goes_by_no_other_name(
     with pytest.raises(ConfigError, match="the preamble is called 'preamble', got 'support'"):
         await terminal.run(action, "support", "--public")
 
-    assert await store.prompts.preamble() is not None
+    assert await store.prompts.get("", "preamble") is not None
     assert await terminal.run(action, "preamble", "--public") == 0
 
 
@@ -214,7 +217,7 @@ async def test_the_bundled_store_of_a_running_service_is_found_by_its_data_folde
     await store.aclose()
     await server.stop()
     assert process.returncode == 0
-    assert printed.decode().startswith("registered 'support' of tenant 'default'\n")
+    assert printed.decode().startswith("registered 'support' of tenant 'default', version 1\n")
     assert [prompt.text for prompt in prompts] == [TEXT]
 
 

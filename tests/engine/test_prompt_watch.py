@@ -24,7 +24,8 @@ from chatserve.engine.engine_thread import EngineThread
 from chatserve.engine.prompt_watch import PromptWatch
 from chatserve.store.connection import Store, open_store
 from chatserve.store.embedded import EmbeddedServer
-from chatserve.store.prompts import NamedPrompt
+from chatserve.store.named_prompt import NamedPrompt
+from chatserve.store.tenants import Quotas, Tenant
 
 PREAMBLE = "You answer for everybody here, politely and in whole sentences."
 TEXT = "You are the help desk of a small library. Books are renewed at the desk."
@@ -173,6 +174,16 @@ async def test_a_prompt_over_its_tenants_quota_is_refused_with_sizes_and_still_w
     assert (first.cached_tokens, second.cached_tokens) == (0, status.num_tokens)
 
 
+async def test_a_quota_of_its_tenant_bounds_what_a_prompt_may_pin(store: Store) -> None:
+    await store.tenants.add(Tenant("acme", quotas=Quotas(pinned_pages=3)))
+    async with pinning_worker(store, PinningEngine(tenant_pinned_pages=64)):
+        status = await status_of(store, await store.prompts.add(SUPPORT))
+
+    assert status.state is PrefixState.REFUSED
+    assert status.reason is not None
+    assert "3 are left of the 3 pages that a tenant may pin" in status.reason
+
+
 async def test_a_refused_prompt_that_is_added_again_is_tried_again(store: Store) -> None:
     """It used to be told the old refusal, although another prompt had made room meanwhile."""
     other = replace(SUPPORT, name="other", text=TEXT[::-1])
@@ -301,6 +312,49 @@ async def test_news_of_a_replaced_text_are_not_taken_for_its_successors(store: S
 async def repeat(body: Callable[[], Awaitable[None]]) -> None:
     while True:
         await body()
+
+
+async def test_a_prompt_with_variables_is_cached_up_to_the_first_whatever_the_values_are(
+    store: Store,
+) -> None:
+    before, after = "You are the help desk of ", " in {{town}}, and {{ this }} is text."
+    letter = replace(SUPPORT, text=f"{before}{{{{name}}}}{after}")
+    async with pinning_worker(store):
+        status = await status_of(store, await store.prompts.add(letter))
+        asked = [f"{before}{value}{after}" for value in ("Rome", "", "{{name}}", " ")]
+        usages = [await ask(store, "acme", text, f"{n}?") for n, text in enumerate(asked)]
+
+    assert status.state is PrefixState.PINNED
+    assert len(before) <= status.num_tokens <= len(before) + len("<|im_start|>system\n")
+    assert min(usage.cached_tokens for usage in usages) >= status.num_tokens
+    assert usages[0].cached_tokens == status.num_tokens
+
+
+async def test_a_version_that_is_activated_is_computed_and_the_other_let_go(store: Store) -> None:
+    async with pinning_worker(store) as engine:
+        first = await status_of(store, await store.prompts.add(SUPPORT))
+        await status_of(store, await store.prompts.add(replace(SUPPORT, text=TEXT * 2)))
+
+        back = await store.prompts.activate("acme", "support", 1)
+        assert back is not None
+        again = await status_of(store, back)
+        usage = await ask(store, "acme", TEXT, "How long?")
+
+    assert (again.state, again.num_tokens) == (PrefixState.PINNED, first.num_tokens)
+    assert usage.cached_tokens == first.num_tokens
+    assert engine.stats().pages_pinned == first.num_pages
+
+
+async def test_an_older_version_works_and_is_not_kept(store: Store) -> None:
+    async with pinning_worker(store) as engine:
+        await store.prompts.add(SUPPORT)
+        other = await store.prompts.add(replace(SUPPORT, text=TEXT[::-1]))
+        status = await status_of(store, other)
+
+        usage = await ask(store, "acme", TEXT, "How long?")
+
+    assert usage.output_tokens > 0
+    assert engine.stats().pages_pinned == status.num_pages
 
 
 async def test_many_prompts_are_all_told_of(store: Store) -> None:

@@ -72,7 +72,7 @@ async def test_a_take_over_does_not_begin_the_time_anew(store: Store) -> None:
     await log_when(store, request_id, lambda log: len(text_of(log)) >= 3)
     await first.kill()
     before = await store.log.read(request_id)
-    key = keys.REQUEST + request_id
+    key = keys.FIRST.key(keys.REQUEST + request_id)
     await store.commands.call("HINCRBY", key, "enqueued_ms", -59_500)
     await store.commands.call("HINCRBY", key, "deadline_ms", -59_500)
     await end_leases(store)
@@ -106,7 +106,7 @@ async def test_a_worker_charges_what_its_operator_says(store: Store) -> None:
     request_id = await enqueue(store, "r1", "abc", max_tokens=2000)
     await log_when(store, request_id, lambda log: len(text_of(log)) == 3)
 
-    charged = await store.commands.call("ZSCORE", keys.COUNTERS + MODEL, "default")
+    charged = await store.commands.call("ZSCORE", keys.FIRST.key(keys.COUNTERS + MODEL), "default")
 
     assert float(charged) == 3 * 10 + 3 * 100
     model.release()

@@ -16,6 +16,7 @@ from chatserve.engine.worker_metrics import WorkerMetrics
 from chatserve.store import keys
 from chatserve.store.connection import Store
 from chatserve.store.fair_queue import DEFAULT_WEIGHTS, Place, TokenWeights
+from chatserve.store.queue import STEAL_AFTER_MS
 from chatserve.store.response_log import LogEntry
 from chatserve.store.responses import ResponseRecord
 from chatserve.text.tokenizer import Tokenizer
@@ -37,7 +38,9 @@ class RunningWorker:
         *,
         num_pages: int = 64,
         hang_s: float = 60.0,
+        steal_after_ms: int = STEAL_AFTER_MS,
         weights: TokenWeights = DEFAULT_WEIGHTS,
+        drain_s: float = 0.0,
     ):
         card = make_card()
         config = SchedulerConfig(4, 64, num_pages * 16, frozenset(card.eos_token_ids))
@@ -46,8 +49,8 @@ class RunningWorker:
             tokenizer, config, next_token, num_pages=num_pages, step_s=STEP_S
         )
         metrics = WorkerMetrics(self.engine.stats)
-        times = replace(TIMES, hang_s=hang_s)
-        options = WorkerOptions(name, max_claims=6, weights=weights, times=times)
+        times = replace(TIMES, hang_s=hang_s, steal_after_ms=steal_after_ms)
+        options = WorkerOptions(name, max_claims=6, weights=weights, times=times, drain_s=drain_s)
         self.worker = Worker(store, self.engine, card, metrics, options)
         self.registry = metrics.registry
         self.stop = asyncio.Event()
@@ -84,6 +87,7 @@ async def enqueue(
     *,
     model_name: str = MODEL,
     timeout_ms: int | None = None,
+    route: str | None = None,
     **sampling: object,
 ) -> RequestId:
     """Queue a raw prompt; the fake model goes on through the alphabet."""
@@ -100,7 +104,8 @@ async def enqueue(
         ttl_s=1000,
         assistant_message_id=f"msg_{name}",
     )
-    assert isinstance(await store.queue.enqueue(request, record, max_queue=100), Place)
+    place = await store.queue.enqueue(request, record, max_queue=100, route=route)
+    assert isinstance(place, Place)
     return request.request_id
 
 
@@ -132,5 +137,5 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def end_leases(store: Store) -> None:
     """Make every lease run out now, without waiting for it."""
-    for request_id in await store.commands.call("ZRANGE", keys.LEASES, 0, -1):
-        await store.commands.call("ZADD", keys.LEASES, "XX", 0, request_id)
+    for request_id in await store.commands.call("ZRANGE", keys.FIRST.key(keys.LEASES), 0, -1):
+        await store.commands.call("ZADD", keys.FIRST.key(keys.LEASES), "XX", 0, request_id)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from gateway.gateway_helpers import Service, run_service
+from gateway.secured_helpers import Secured, run_secured_service
 
 from chatserve.store.connection import open_store
 from chatserve.store.embedded import EmbeddedServer
@@ -46,3 +47,10 @@ async def shared_service(store_server: EmbeddedServer) -> AsyncIterator[Service]
     await store.aclose()
     async with run_service(url) as service:
         yield service
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def secured(store_server: EmbeddedServer) -> AsyncIterator[Secured]:
+    """A service that needs keys, for the whole module; a test that ends a key makes its own."""
+    async with run_secured_service(store_server.url.replace("db=0", "db=2")) as secured:
+        yield secured

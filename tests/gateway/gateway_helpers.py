@@ -194,8 +194,8 @@ def chat(text: str, **members: Any) -> Event:
 
 async def response_ids(store: Store) -> set[RequestId]:
     """Return the ids of all responses in the store."""
-    found = await store.commands.call("KEYS", keys.RESPONSE + "*")
-    return {RequestId(key.removeprefix(keys.RESPONSE)) for key in found}
+    found = await store.commands.call("KEYS", keys.FIRST.key(keys.RESPONSE + "*"))
+    return {RequestId(key.removeprefix(keys.FIRST.key(keys.RESPONSE))) for key in found}
 
 
 async def outcome_of(store: Store, response_id: str) -> Outcome:
@@ -237,7 +237,7 @@ async def run_service(
 
     A small `send_buffer_bytes` lets a test fill the way to a client that does not read.
     """
-    gateway_config = GatewayConfig(redis_url=store_url, **config)
+    gateway_config = GatewayConfig(redis_url=store_url, **{"titles": "words", **config})
     settings = worker or WorkerSettings()
     model = FakeModel()
     engine = _build_engine(model, settings)

@@ -1,5 +1,9 @@
 """Stopping an answer, at every stage and from wherever."""
 
+import sys
+import time
+from statistics import median
+
 from gateway.gateway_helpers import (
     Service,
     WorkerSettings,
@@ -175,3 +179,42 @@ async def test_cancel_is_not_lost_when_its_sender_leaves_at_once(service: Servic
     outcome = await outcome_of(service.store, events[0]["response"]["id"])
 
     assert outcome.finish_reason is FinishReason.ABORT
+
+
+async def test_terminal_event_of_a_cancel_does_not_wait_for_the_step(
+    service: Service,
+) -> None:
+    """The engine stands in the middle of a step all the time. `pytest -s` shows the latency."""
+    service.model.hold()
+    waits_ms: list[float] = []
+    async with service.socket() as socket:
+        for _ in range(20):
+            await socket.create("Hello")
+            await socket.receive_until("response.queued")
+            await service.wait_until_held()
+            sent_at = time.perf_counter()
+            await socket.send("response.cancel")
+            events = await socket.receive_answer()
+            waits_ms.append(1e3 * (time.perf_counter() - sent_at))
+            assert events[-1]["type"] == "response.incomplete"
+            assert service.model.is_waiting
+
+    sys.stdout.write(f"cancel: median {median(waits_ms):.1f} ms, max {max(waits_ms):.1f} ms\n")
+    service.model.release()
+    await service.wait_until_idle()
+
+
+async def test_cancel_of_a_gateway_ends_what_another_one_started(store_url: str) -> None:
+    async with run_service(store_url) as one, run_service(store_url) as two:
+        for service in (one, two):
+            service.model.hold()
+        async with one.socket() as socket:
+            await socket.create("Hello")
+            head = await socket.receive_until("response.queued")
+            reply = await two.http.post(f"/v1/responses/{head[0]['response']['id']}/cancel")
+            events = await socket.receive_answer()
+        for service in (one, two):
+            service.model.release()
+            await service.wait_until_idle()
+
+    assert events[-1]["response"] == reply.json()

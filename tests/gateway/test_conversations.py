@@ -292,3 +292,11 @@ async def test_unstored_response_can_be_built_on_by_its_own_connection_only(
 
     assert text_of(own) == "Again"
     assert foreign[0]["error"]["code"] == "previous_response_not_found"
+
+
+async def test_name_that_is_empty_is_told_as_ignored(service: Service) -> None:
+    """It used to end the list of ignored names with a blank, which is no header."""
+    reply = await service.http.post("/v1/conversations", json={"colour": 1, "": 2})
+
+    assert reply.status_code == 200
+    assert reply.headers["x-chatserve-ignored"] == 'colour, ""'

@@ -11,17 +11,17 @@ PATH = "/v1/chat/completions"
 
 @pytest.fixture
 def broken(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
-    """A service with a bug on the way of every request."""
+    """A service with a bug on the way of requests for a model that nobody serves."""
 
-    async def get(_name: str) -> Any:
+    def refusal(*_arguments: Any) -> Any:
         raise ZeroDivisionError("a detail that is nobody's business")
 
-    monkeypatch.setattr(service.services.models, "get", get)
+    monkeypatch.setattr(service.services.models, "refusal", refusal)
     return service
 
 
 async def test_fault_over_http_is_a_500_without_details(broken: Service) -> None:
-    reply = await broken.http.post(PATH, json=chat("Hi"))
+    reply = await broken.http.post(PATH, json=chat("Hi", model="another"))
 
     assert (reply.status_code, reply.json()["error"]["code"]) == (500, "server_error")
     assert "detail" not in reply.text
@@ -31,7 +31,7 @@ async def test_fault_on_a_socket_closes_it_with_1011_and_is_logged(
     broken: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with broken.socket() as socket:
-        await socket.create("Hi")
+        await socket.create("Hi", model="another")
 
         close = await socket.receive_close()
 

@@ -30,17 +30,42 @@ async def test_events_come_out_in_order() -> None:
     for number in range(2):
         await outbox.put({"n": number})
 
-    assert [await outbox.get(), await outbox.get()] == ['{"n":0}', '{"n":1}']
+    assert await outbox.get_batch() == [b'{"n":0}', b'{"n":1}']
+
+
+async def test_batch_stays_within_the_low_mark_and_has_at_least_one_frame() -> None:
+    outbox = Outbox(LIMITS)
+    for text in ("small", "small", "x" * 50):
+        outbox.put_now({"n": text})
+
+    batches = [await outbox.get_batch() for _ in range(2)]
+
+    assert [len(batch) for batch in batches] == [2, 1]
+
+
+async def test_everything_is_sent_when_the_writer_asks_for_more() -> None:
+    outbox = Outbox(LIMITS)
+    outbox.put_now(EVENT)
+    await outbox.get_batch()
+    waiting = asyncio.create_task(outbox.until_sent())
+    await asyncio.sleep(0)
+    is_sent_too_early = waiting.done()
+
+    writer = asyncio.create_task(outbox.get_batch())
+    await waiting
+    writer.cancel()
+
+    assert not is_sent_too_early
 
 
 async def test_getter_waits_for_an_event() -> None:
     outbox = Outbox(LIMITS)
-    getting = asyncio.create_task(outbox.get())
+    getting = asyncio.create_task(outbox.get_batch())
     await asyncio.sleep(0)
 
     await outbox.put({"n": 1})
 
-    assert await getting == '{"n":1}'
+    assert await getting == [b'{"n":1}']
 
 
 async def test_producer_waits_above_the_high_mark_until_the_low_one() -> None:
@@ -49,10 +74,10 @@ async def test_producer_waits_above_the_high_mark_until_the_low_one() -> None:
         await outbox.put(EVENT)
     waiting = asyncio.create_task(outbox.put(EVENT))
 
-    await outbox.get()
+    await outbox.get_batch()
     await asyncio.sleep(0)
     assert not waiting.done()
-    await outbox.get()
+    await outbox.get_batch()
     await waiting
 
     assert waiting.done()
@@ -68,7 +93,7 @@ async def test_cancelled_producer_has_added_nothing() -> None:
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
 
-    assert "late" not in "".join([await outbox.get() for _ in range(3)])
+    assert "late" not in str([await outbox.get_batch() for _ in range(3)])
 
 
 async def test_reply_does_not_wait_and_has_a_limit_of_its_own() -> None:

@@ -3,25 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any
 
-import orjson
 import pytest_asyncio
-from engine.prompt_helpers import ENCODER, PinningEngine, status_of
+from engine.prompt_helpers import PinningEngine, status_of
 from gateway.fake_model import make_card
-from gateway.gateway_helpers import (
-    Event,
-    Service,
-    WorkerSettings,
-    chat,
-    eventually,
-    run_service,
-    text_of,
-)
+from gateway.gateway_helpers import Service, WorkerSettings, chat, eventually, run_service
+from gateway.prompt_spy import prompt_of, prompt_of_response, rendered, said_body
 
 from chatserve.engine.api import RequestId
-from chatserve.store import keys
-from chatserve.store.prompts import NamedPrompt
+from chatserve.store.named_prompt import NamedPrompt
 from chatserve.text.chat_template import ChatMessage
 from chatserve.text.tokenizer import Tokenizer
 
@@ -46,53 +36,13 @@ async def polite(service: Service) -> AsyncIterator[Service]:
     yield service
 
 
-async def prompt_of(service: Service, path: str, body: Event) -> tuple[int, ...]:
-    """Post a body and return the token ids that were queued for it."""
-    service.model.hold()
-    posting = service.spawn(service.http.post(path, json=body))
-    await service.wait_until_held()
-    (request_id,) = await service.store.commands.call("ZRANGE", keys.LEASES, 0, -1)
-    prompt = await queued_prompt(service, request_id)
-    service.model.release()
-    assert (await posting).status_code == 200
-    return prompt
-
-
-async def queued_prompt(service: Service, request_id: str) -> tuple[int, ...]:
-    packed = await service.store.commands.call("HGET", keys.REQUEST + request_id, "payload")
-    return tuple(orjson.loads(packed)["prompt_token_ids"])
-
-
-async def prompt_of_response(service: Service, **members: Any) -> tuple[tuple[int, ...], str]:
-    """Ask for a response and return the token ids that were queued for it, and its id."""
-    service.model.hold()
-    async with service.socket() as socket:
-        await socket.create("Hello", **members)
-        created = (await socket.receive_until("response.queued"))[0]
-        response_id = created["response"]["id"]
-        prompt = await queued_prompt(service, response_id)
-        service.model.release()
-        events = await socket.receive_answer()
-    assert text_of(events) == "Hello"
-    return prompt, response_id
-
-
-def rendered(*messages: tuple[str, str]) -> tuple[int, ...]:
-    return ENCODER.prompt_token_ids([ChatMessage(role, content) for role, content in messages])
-
-
-def body(*messages: tuple[str, str]) -> Event:
-    said = [{"role": role, "content": content} for role, content in messages]
-    return {"model": "echo", "messages": said}
-
-
 # ── What a prompt is made of ─────────────────────────────────────────────────────────────────
 
 
 async def test_a_system_message_stands_behind_the_preamble_and_a_blank_line(
     polite: Service,
 ) -> None:
-    asked = body(("system", TEXT), ("user", "Hello"))
+    asked = said_body(("system", TEXT), ("user", "Hello"))
 
     prompt = await prompt_of(polite, "/v1/chat/completions", asked)
 
@@ -100,13 +50,13 @@ async def test_a_system_message_stands_behind_the_preamble_and_a_blank_line(
 
 
 async def test_without_a_system_message_the_preamble_is_it(polite: Service) -> None:
-    prompt = await prompt_of(polite, "/v1/chat/completions", body(("user", "Hello")))
+    prompt = await prompt_of(polite, "/v1/chat/completions", said_body(("user", "Hello")))
 
     assert prompt == rendered(("system", PREAMBLE), ("user", "Hello"))
 
 
 async def test_only_the_first_message_counts_as_the_system_message(polite: Service) -> None:
-    asked = body(("user", "Hi"), ("assistant", "Yes?"), ("system", TEXT), ("user", "Hello"))
+    asked = said_body(("user", "Hi"), ("assistant", "Yes?"), ("system", TEXT), ("user", "Hello"))
 
     prompt = await prompt_of(polite, "/v1/chat/completions", asked)
 
@@ -115,7 +65,7 @@ async def test_only_the_first_message_counts_as_the_system_message(polite: Servi
 
 
 async def test_a_client_that_sends_the_preamble_itself_has_it_twice(polite: Service) -> None:
-    asked = body(("system", PREAMBLE), ("user", "Hello"))
+    asked = said_body(("system", PREAMBLE), ("user", "Hello"))
 
     prompt = await prompt_of(polite, "/v1/chat/completions", asked)
 
@@ -171,7 +121,7 @@ async def test_a_change_reaches_the_next_requests(service: Service) -> None:
     for text in ("first", "second", None):
         await put_in_force(service, text)
 
-        prompt = await prompt_of(service, "/v1/chat/completions", body(("user", "Hello")))
+        prompt = await prompt_of(service, "/v1/chat/completions", said_body(("user", "Hello")))
 
         system = [("system", text)] if text is not None else []
         assert prompt == rendered(*system, ("user", "Hello"))
@@ -214,7 +164,7 @@ async def test_a_registered_prompt_is_cached_for_the_first_client_that_sends_its
         support = await service.store.prompts.add(NamedPrompt("default", "support", TEXT))
         status = await status_of(service.store, support, "worker-1")
 
-        asked = body(("system", TEXT), ("user", "Hello"))
+        asked = said_body(("system", TEXT), ("user", "Hello"))
         reply = await service.http.post("/v1/chat/completions", json=asked)
         stats = service.engine.stats()
 
@@ -232,7 +182,7 @@ async def test_a_client_that_repeats_the_preamble_gains_nothing_by_it(store_url:
         public = await service.store.prompts.add(NamedPrompt("", "preamble", PREAMBLE))
         status = await status_of(service.store, public, "worker-1")
 
-        asked = body(("system", PREAMBLE), ("user", "Hello"))
+        asked = said_body(("system", PREAMBLE), ("user", "Hello"))
         reply = await service.http.post("/v1/chat/completions", json=asked)
 
     usage = reply.json()["usage"]
@@ -242,13 +192,13 @@ async def test_a_client_that_repeats_the_preamble_gains_nothing_by_it(store_url:
 
 async def test_many_requests_at_once_need_no_round_trip_for_the_preamble(polite: Service) -> None:
     calls: list[str] = []
-    read = polite.store.prompts.preamble
+    read = polite.store.prompts.list
 
-    async def counted() -> NamedPrompt | None:
+    async def counted(tenant: str | None = None) -> list[NamedPrompt]:
         calls.append("read")
-        return await read()
+        return await read(tenant)
 
-    polite.store.prompts.preamble = counted  # type: ignore[method-assign]
+    polite.store.prompts.list = counted  # type: ignore[method-assign]
     replies = await asyncio.gather(
         *(polite.http.post("/v1/chat/completions", json=chat("Hi")) for _ in range(40))
     )

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -10,8 +9,8 @@ import pytest_asyncio
 from chatserve.engine.api import RequestId
 from chatserve.errors import StoreError
 from chatserve.gateway import readers as readers_module
-from chatserve.gateway.readers import Abandonment, Readers, abandonment_of
-from chatserve.store.responses import ResponseRecord
+from chatserve.gateway.readers import Readers
+from chatserve.store.responses import Abandonment
 
 A, B = RequestId("a"), RequestId("b")
 
@@ -46,33 +45,6 @@ async def readers(store: Store) -> AsyncIterator[Readers]:
     readers = Readers(store.cancel, grace_s=0.01)
     yield readers
     await readers.aclose()
-
-
-@pytest.mark.parametrize(
-    ("session_id", "request_fields", "expected"),
-    [
-        (None, {}, Abandonment.ABORT),
-        (None, {"store": False}, Abandonment.ABORT),
-        (None, {"store": True}, Abandonment.GRACE),
-        (None, {"store": True, "background": True}, Abandonment.RUN),
-        (None, {"store": False, "background": True}, Abandonment.RUN),
-        ("conv_1", {"store": True}, Abandonment.RUN),
-    ],
-)
-def test_table_row_of_a_response(
-    session_id: str | None, request_fields: dict[str, Any], expected: Abandonment
-) -> None:
-    record = ResponseRecord(
-        response_id=A,
-        model="m",
-        created_at=1,
-        ttl_s=1,
-        assistant_message_id="msg",
-        session_id=session_id,
-        request=request_fields,
-    )
-
-    assert abandonment_of(record) is expected
 
 
 async def test_abort_cancels_at_once_and_only_after_the_last_reader(
@@ -193,3 +165,14 @@ async def test_a_gateway_that_stops_abandons_nothing_that_is_stored(
     await asyncio.sleep(0.05)  # longer than the grace period
 
     assert store.cancelled == []
+
+
+async def test_close_gives_up_what_is_read_and_could_not_be_read_again(store: Store) -> None:
+    """A gateway that stopped used to leave the answers of its HTTP requests running."""
+    readers = Readers(store.cancel, grace_s=60.0)
+    readers.enter(A, Abandonment.ABORT)
+    readers.enter(B, Abandonment.GRACE)
+
+    await readers.aclose()
+
+    assert store.cancelled == [A]

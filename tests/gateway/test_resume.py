@@ -146,7 +146,7 @@ async def test_log_that_has_expired_gives_a_snapshot_and_the_terminal_event(
 ) -> None:
     events = await answer(service, "Hello")
     response_id = events[0]["response"]["id"]
-    await service.store.commands.call("DEL", keys.LOG + response_id)
+    await service.store.commands.call("DEL", keys.FIRST.key(keys.LOG + response_id))
 
     gap, terminal = await resume(service, response_id, 3)
 
@@ -171,7 +171,7 @@ async def test_log_lost_in_the_middle_is_an_error_and_not_a_hang(service: Servic
         await socket.create("Hello", background=True)
         created = await socket.receive()
     response_id = created["response"]["id"]
-    await service.store.commands.call("DEL", keys.LOG + response_id)
+    await service.store.commands.call("DEL", keys.FIRST.key(keys.LOG + response_id))
 
     events = await resume(service, response_id, -1)
 

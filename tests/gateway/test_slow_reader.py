@@ -13,6 +13,7 @@ from gateway.gateway_helpers import (
     Service,
     Socket,
     WorkerSettings,
+    eventually,
     outcome_of,
     response_ids,
     run_service,
@@ -51,6 +52,13 @@ async def narrow_socket(service: Service) -> AsyncIterator[Socket]:
     options: dict[str, Any] = {"max_queue": 1, "max_size": None, "ping_interval": None}
     async with websockets.connect(uri, sock=raw, **options) as connection:
         yield Socket(connection)
+
+
+def num_closes(service: Service, code: int) -> float:
+    """Return how many sockets have ended with this code."""
+    registry = service.services.metrics.registry
+    labels = {"code": str(code)}
+    return registry.get_sample_value("chatserve_connections_closed_total", labels) or 0.0
 
 
 async def start_many(socket: Socket, num_answers: int) -> None:
@@ -107,6 +115,7 @@ async def test_peer_that_writes_and_never_reads_is_closed(store_url: str) -> Non
     ):
         for _ in range(20_000):
             await socket.connection.send(ping)
+        await eventually(lambda: num_closes(service, 1013) == 1)
         close = await socket.receive_close()
 
     assert close.code == 1013

@@ -32,7 +32,7 @@ class Saboteur:
 
 
 async def in_flight(service: Service) -> list[str]:
-    found: list[str] = await service.store.commands.call("KEYS", keys.REQUEST + "*")
+    found: list[str] = await service.store.commands.call("KEYS", keys.FIRST.key(keys.REQUEST + "*"))
     return found
 
 

@@ -1,7 +1,8 @@
 """Fixtures of the store's tests: every test runs on each server that is there.
 
-`server` is one server for the whole run, emptied before each test; `own_server` belongs to one
-test, which may stop and restart it.
+`store` is on one server for the whole run, emptied before each test: the bundled one, Redis where
+it is there, or a cluster of one node. `own_server` belongs to one test, which may stop and restart
+it.
 """
 
 from collections.abc import AsyncIterator
@@ -10,7 +11,8 @@ from typing import cast
 
 import pytest
 import pytest_asyncio
-from store.store_helpers import server_binaries
+from store.cluster_server import one_node_cluster
+from store.store_helpers import CLUSTER, contract_servers, server_binaries
 
 from chatserve.store.connection import Store, open_store
 from chatserve.store.embedded import EmbeddedServer
@@ -33,9 +35,20 @@ async def server(
     await server.stop()
 
 
-@pytest.fixture
-def server_url(server: EmbeddedServer) -> str:
-    return server.url
+@pytest_asyncio.fixture(scope="session", loop_scope="session", params=contract_servers())
+async def server_url(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[str]:
+    """The address of a server, or of a cluster, that lives as long as the tests."""
+    folder = tmp_path_factory.mktemp("contract")
+    if request.param == CLUSTER:
+        async with one_node_cluster(folder) as url:
+            yield url
+        return
+    server = EmbeddedServer(folder, binary=request.param)
+    await server.start()
+    yield server.url
+    await server.stop()
 
 
 @pytest_asyncio.fixture

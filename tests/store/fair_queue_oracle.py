@@ -4,7 +4,11 @@ Nothing here is fast: a tenant's turn is found by looking at all tenants, a plac
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+
+MAX_PASSED_REQUESTS = 16
+"""At how many requests of a tenant a claim looks; there are fewer tenants than it looks at."""
 
 
 @dataclass
@@ -32,13 +36,14 @@ class FairQueueOracle:
             self.counters[tenant] = max(self.counters.get(tenant, 0), level)
         self.tenants[name], self.ranks[name] = tenant, rank
 
-    def next(self) -> str | None:
-        """Return whose turn it is, and note at which counter."""
+    def next(self, is_open: Callable[[str], bool] = bool) -> str | None:
+        """Return whose turn it is among those that are open, and note the lowest counter."""
         if not self.ranks:
             return None
-        tenant = min(self._waiting(), key=lambda each: (self.counters[each], each.encode()))
-        self.floor = self.counters[tenant]
-        return self.line(tenant)[0]
+        tenants = sorted(self._waiting(), key=lambda each: (self.counters[each], each.encode()))
+        self.floor = self.counters[tenants[0]]
+        lines = (self.line(tenant)[:MAX_PASSED_REQUESTS] for tenant in tenants)
+        return next((name for line in lines for name in line if is_open(name)), None)
 
     def leave(self, name: str) -> None:
         del self.ranks[name]

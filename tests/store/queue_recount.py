@@ -11,7 +11,12 @@ from chatserve.store import keys
 from chatserve.store.codec import pairs
 from chatserve.store.connection import Store
 
-PER_MODEL = (keys.WAITING, keys.COUNTERS, keys.SEATS, keys.FLOW)
+PER_MODEL = (
+    keys.FIRST.key(keys.WAITING),
+    keys.FIRST.key(keys.COUNTERS),
+    keys.FIRST.key(keys.SEATS),
+    keys.FIRST.key(keys.FLOW),
+)
 
 
 async def recount_queue(store: Store) -> set[str]:
@@ -26,35 +31,35 @@ async def recount_queue(store: Store) -> set[str]:
             seats[model][tenant] += 1
         else:
             lines[model, tenant].add(name)
-            score = await call("ZSCORE", keys.line(model, tenant), name)
+            score = await call("ZSCORE", keys.FIRST.key(keys.line(model, tenant)), name)
             assert float(score) == float(request["score"]), f"{name}: {score} {request}"
-    found = await call("KEYS", keys.LINE + "*")
-    assert set(found) == {keys.line(*owner) for owner in lines}
+    found = await call("KEYS", keys.FIRST.key(keys.LINE + "*"))
+    assert set(found) == {keys.FIRST.key(keys.line(*owner)) for owner in lines}
     for owner, names in lines.items():
-        assert set(await call("ZRANGE", keys.line(*owner), 0, -1)) == names
+        assert set(await call("ZRANGE", keys.FIRST.key(keys.line(*owner)), 0, -1)) == names
     for model in await _models(store) | {request["model"] for request in requests.values()}:
         waiting = {tenant: len(names) for (of, tenant), names in lines.items() if of == model}
         await _check_model(store, model, waiting, seats[model])
     waiting_names = set().union(*lines.values())
     timed = {name for name in waiting_names if "deadline_ms" in requests[name]}
-    assert set(await call("ZRANGE", keys.DEADLINES, 0, -1)) == timed
+    assert set(await call("ZRANGE", keys.FIRST.key(keys.DEADLINES), 0, -1)) == timed
     return waiting_names
 
 
 async def counters(store: Store, model: str) -> dict[str, float]:
     """Return every counter that is remembered, by tenant."""
-    waiting = await _scores(store, keys.WAITING + model)
-    return {**waiting, **await _scores(store, keys.COUNTERS + model)}
+    waiting = await _scores(store, keys.FIRST.key(keys.WAITING + model))
+    return {**waiting, **await _scores(store, keys.FIRST.key(keys.COUNTERS + model))}
 
 
 async def _check_model(
     store: Store, model: str, waiting: dict[str, int], seats: Counter[str]
 ) -> None:
     call = store.commands.call
-    queue = await _scores(store, keys.WAITING + model)
-    others = await _scores(store, keys.COUNTERS + model)
-    flow = pairs(await call("HGETALL", keys.FLOW + model))
-    taken = pairs(await call("HGETALL", keys.SEATS + model))
+    queue = await _scores(store, keys.FIRST.key(keys.WAITING + model))
+    others = await _scores(store, keys.FIRST.key(keys.COUNTERS + model))
+    flow = pairs(await call("HGETALL", keys.FIRST.key(keys.FLOW + model)))
+    taken = pairs(await call("HGETALL", keys.FIRST.key(keys.SEATS + model)))
     assert set(queue) == set(waiting), f"{model}: {queue=} {waiting=}"
     assert not set(queue) & set(others), f"{model}: {queue=} {others=}"
     assert set(seats) <= set(queue) | set(others), f"{model}: {seats=} {queue=} {others=}"
@@ -69,9 +74,11 @@ async def _check_model(
 
 
 async def _requests(store: Store) -> dict[str, dict[str, str]]:
-    found = await store.commands.call("KEYS", keys.REQUEST + "*")
+    found = await store.commands.call("KEYS", keys.FIRST.key(keys.REQUEST + "*"))
     return {
-        key.removeprefix(keys.REQUEST): pairs(await store.commands.call("HGETALL", key))
+        key.removeprefix(keys.FIRST.key(keys.REQUEST)): pairs(
+            await store.commands.call("HGETALL", key)
+        )
         for key in found
     }
 

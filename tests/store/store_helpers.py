@@ -23,6 +23,7 @@ from chatserve.engine.api import (
     SamplingParams,
     Usage,
 )
+from chatserve.identity import Owner
 from chatserve.store import keys
 from chatserve.store.codec import pairs
 from chatserve.store.connection import Store
@@ -34,6 +35,10 @@ from chatserve.store.sessions import Message, SessionTurn
 MODEL = "tiny"
 LEASE_MS = 60_000
 MAX_QUEUE = 2000
+CLUSTER = "cluster"
+
+OWNER = Owner("org", "user")
+"""Whose sessions are; its keys are where those of ids without a digit are, on a cluster too."""
 
 
 def server_binaries() -> list[object]:
@@ -48,6 +53,11 @@ def server_binaries() -> list[object]:
             marks=pytest.mark.skipif(redis is None, reason=reason),
         ),
     ]
+
+
+def contract_servers() -> list[object]:
+    """Return one pytest parameter per kind of store: each server, and a cluster of one node."""
+    return [*server_binaries(), pytest.param(CLUSTER, id=CLUSTER)]
 
 
 def make_request(name: str, **fields: Any) -> GenerationRequest:
@@ -74,17 +84,31 @@ def make_message(role: str, content: str = "Grüße, 世界 👋🏽\x00\u2028")
     return Message(f"message-{role}-{content[:3]}", role, content, 1_700_000_000)
 
 
-def make_turn(session_id: str, content: str = "How are you?") -> SessionTurn:
-    return SessionTurn(session_id, (make_message("user", content),))
+def make_turn(session_id: str, content: str = "How are you?", **fields: Any) -> SessionTurn:
+    return SessionTurn(session_id, (make_message("user", content),), **fields)
 
 
-async def enqueue(store: Store, *names: str, session_id: str | None = None, **fields: Any) -> None:
+def turn_of(name: str, session_id: str, **fields: Any) -> SessionTurn:
+    """Return a turn whose message is called after its request."""
+    message = Message(f"message-of-{name}", "user", "How are you?", 1_700_000_000)
+    return SessionTurn(session_id, (message,), **fields)
+
+
+async def enqueue(
+    store: Store,
+    *names: str,
+    session_id: str | None = None,
+    route: str | None = None,
+    **fields: Any,
+) -> None:
     """Queue requests with these names and fields; in a session, each with a turn of its own."""
     for name in names:
-        turn = make_turn(session_id) if session_id else None
+        turn = turn_of(name, session_id) if session_id else None
         record = make_record(name, session_id=session_id)
         request = make_request(name, **fields)
-        place = await store.queue.enqueue(request, record, max_queue=MAX_QUEUE, turn=turn)
+        place = await store.queue.enqueue(
+            request, record, max_queue=MAX_QUEUE, turn=turn, route=route
+        )
         assert isinstance(place, Place)
 
 
@@ -96,24 +120,24 @@ async def claim_names(store: Store, worker_id: str, limit: int = 100) -> list[st
 async def expire_leases(store: Store, *names: str) -> None:
     """Make leases run out now, without waiting for it."""
     for name in names:
-        await store.commands.call("ZADD", keys.LEASES, "XX", 0, name)
+        await store.commands.call("ZADD", keys.FIRST.key(keys.LEASES), "XX", 0, name)
 
 
 async def end_time(store: Store, *names: str) -> None:
     """Make the time of requests with a timeout be over now, without waiting for it."""
     for name in names:
-        await store.commands.call("HSET", keys.REQUEST + name, "deadline_ms", 0)
-        await store.commands.call("ZADD", keys.DEADLINES, "XX", 0, name)
+        await store.commands.call("HSET", keys.FIRST.key(keys.REQUEST + name), "deadline_ms", 0)
+        await store.commands.call("ZADD", keys.FIRST.key(keys.DEADLINES), "XX", 0, name)
 
 
 async def grow_older(store: Store, name: str, seconds: int) -> None:
     """Move the enqueue of a waiting request into the past."""
     call = store.commands.call
-    request = pairs(await call("HGETALL", keys.REQUEST + name))
-    line = keys.line(request["model"], request["tenant"])
+    request = pairs(await call("HGETALL", keys.FIRST.key(keys.REQUEST + name)))
+    line = keys.FIRST.key(keys.line(request["model"], request["tenant"]))
     await call("ZINCRBY", line, -seconds * 1_000_000, name)
-    await call("HINCRBY", keys.REQUEST + name, "score", -seconds * 1_000_000)
-    await call("HINCRBY", keys.REQUEST + name, "enqueued_ms", -seconds * 1000)
+    await call("HINCRBY", keys.FIRST.key(keys.REQUEST + name), "score", -seconds * 1_000_000)
+    await call("HINCRBY", keys.FIRST.key(keys.REQUEST + name), "enqueued_ms", -seconds * 1000)
 
 
 def delta(text: str, *token_ids: int) -> LogEvent:
@@ -154,21 +178,24 @@ async def eventually(condition: Callable[[], bool], timeout_s: float = 10.0) -> 
 async def check_invariants(store: Store) -> None:
     """Recount what must hold between any two scripts."""
     call = store.commands.call
-    leased = set(await call("ZRANGE", keys.LEASES, 0, -1))
+    leased = set(await call("ZRANGE", keys.FIRST.key(keys.LEASES), 0, -1))
     queued = await recount_queue(store)
-    in_flight = await _ids(store, keys.REQUEST)
+    in_flight = await _ids(store, keys.FIRST.key(keys.REQUEST))
     assert queued | leased == in_flight, f"{queued=} {leased=} {in_flight=}"
     assert not queued & leased, f"{queued=} {leased=}"
     for name in in_flight:
-        request = pairs(await call("HGETALL", keys.REQUEST + name))
+        request = pairs(await call("HGETALL", keys.FIRST.key(keys.REQUEST + name)))
         assert ("owner" in request) == (name in leased), request
-        last = await call("XREVRANGE", keys.LOG + name, "+", "-", "COUNT", 1)
+        last = await call("XREVRANGE", keys.FIRST.key(keys.LOG + name), "+", "-", "COUNT", 1)
         assert last[0][0] == f"{request['next']}-0", f"{name}: {last} {request['next']=}"
-    for name in await _ids(store, keys.RESPONSE) - in_flight:
-        assert await call("HGET", keys.RESPONSE + name, "outcome"), f"{name} has not ended"
-    for session_id in await _ids(store, keys.SESSION):
-        active = await call("HGET", keys.SESSION + session_id, "active_response_id")
-        assert active is None or active in in_flight, f"{session_id}: {active=}"
+    for name in await _ids(store, keys.FIRST.key(keys.RESPONSE)) - in_flight:
+        assert await call("HGET", keys.FIRST.key(keys.RESPONSE + name), "outcome"), (
+            f"{name} has not ended"
+        )
+    for session_id in await _ids(store, keys.FIRST.key(keys.SESSION)):
+        session = keys.FIRST.key(keys.SESSION + session_id)
+        active = (await call("HGET", session, "active_response_ids") or "").split()
+        assert set(active) <= in_flight, f"{session_id}: {active=}"
 
 
 async def _ids(store: Store, prefix: str) -> set[str]:

@@ -31,7 +31,7 @@ async def server_of_version(version: str, socket: Path) -> AsyncIterator[str]:
 
 
 async def test_ping_returns_when_the_server_answers(store: Store) -> None:
-    await store.ping()
+    await store.probe()
 
 
 async def test_ping_fails_with_a_store_error_when_the_server_is_gone(
@@ -40,7 +40,7 @@ async def test_ping_fails_with_a_store_error_when_the_server_is_gone(
     await own_server.stop()
 
     with pytest.raises(StoreError) as failure:
-        await own_store.ping()
+        await own_store.probe()
 
     assert failure.value.__cause__ is not None
 
@@ -58,15 +58,15 @@ async def test_url_that_makes_no_sense_is_refused_without_its_password(url: str)
     assert "secret" not in str(failure.value)
 
 
-@pytest.mark.parametrize(("version", "is_accepted"), [("6.0.16", False), ("6.2.0", True)])
-async def test_server_before_6_2_is_refused(
+@pytest.mark.parametrize(("version", "is_accepted"), [("6.2.16", False), ("7.0.0", True)])
+async def test_server_before_7_0_is_refused(
     tmp_path: Path, version: str, *, is_accepted: bool
 ) -> None:
     async with server_of_version(version, tmp_path / "s.sock") as url:
         if is_accepted:
             await (await open_store(url)).aclose()
         else:
-            with pytest.raises(StoreError, match=r"6\.0\.16"):
+            with pytest.raises(StoreError, match=r"6\.2\.16"):
                 await open_store(url)
 
 
@@ -95,7 +95,7 @@ async def test_password_appears_nowhere() -> None:
     store = Store("redis://user:secret@127.0.0.1:1/0")
 
     with pytest.raises(StoreError) as failure:
-        await store.ping()
+        await store.probe()
 
     shown = [repr(store), repr(store.commands), repr(store.queue), str(failure.value)]
     assert not any("secret" in text for text in shown)

@@ -5,6 +5,7 @@ import asyncio
 from store.store_helpers import (
     LEASE_MS,
     MODEL,
+    OWNER,
     append,
     check_invariants,
     claim_names,
@@ -40,7 +41,7 @@ async def outcome_of(store: Store, name: str = "a") -> Outcome:
 async def test_claim_ends_a_request_whose_time_is_over_instead_of_handing_it_out(
     store: Store,
 ) -> None:
-    await store.sessions.create("s")
+    await store.sessions.create(OWNER, "s")
     await enqueue(store, "a", session_id="s", timeout_ms=TIMEOUT_MS)
     await enqueue(store, "b")
     await end_time(store, "a")
@@ -145,11 +146,11 @@ async def test_time_counts_from_the_first_enqueue_through_a_take_over(store: Sto
     await enqueue(store, "a", timeout_ms=TIMEOUT_MS)
     await grow_older(store, "a", seconds=30)
     await claim_names(store, "w")
-    deadline = await store.commands.call("HGET", keys.REQUEST + "a", "deadline_ms")
+    deadline = await store.commands.call("HGET", keys.FIRST.key(keys.REQUEST + "a"), "deadline_ms")
     await expire_leases(store, "a")
     await store.queue.reap()
 
-    waits_until = await store.commands.call("ZSCORE", keys.DEADLINES, "a")
+    waits_until = await store.commands.call("ZSCORE", keys.FIRST.key(keys.DEADLINES), "a")
     [claim] = await store.queue.claim("v", MODEL, 1, LEASE_MS)
 
     assert waits_until == deadline

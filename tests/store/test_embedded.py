@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from store.store_helpers import OWNER
 
 from chatserve.errors import StoreError
 from chatserve.store.connection import Store, open_store
 from chatserve.store.embedded import EmbeddedServer
+from chatserve.store.sessions import NewSession
 
 
 def socket_of(server: EmbeddedServer) -> Path:
@@ -37,7 +39,7 @@ async def test_server_appends_to_disk_and_evicts_nothing(own_store: Store) -> No
 
 
 async def test_restart_keeps_the_data(own_server: EmbeddedServer, own_store: Store) -> None:
-    await own_store.sessions.create("s", title="kept")
+    await own_store.sessions.create(OWNER, "s", NewSession(title="kept"))
 
     await own_server.stop()
     await own_server.start()
@@ -48,10 +50,10 @@ async def test_restart_keeps_the_data(own_server: EmbeddedServer, own_store: Sto
 
 
 async def test_scripts_run_on_a_server_that_has_forgotten_them(own_store: Store) -> None:
-    await own_store.sessions.create("a")
+    await own_store.sessions.create(OWNER, "a")
     await own_store.commands.call("SCRIPT", "FLUSH")
 
-    await own_store.sessions.create("b")
+    await own_store.sessions.create(OWNER, "b")
 
     assert await own_store.sessions.get("b") is not None
 
@@ -87,7 +89,7 @@ async def test_server_starts_again_after_it_was_killed(own_server: EmbeddedServe
 async def test_server_left_behind_is_stopped_and_its_data_taken_over(
     own_server: EmbeddedServer, own_store: Store, server_binary: Path | None, tmp_path: Path
 ) -> None:
-    await own_store.sessions.create("s", title="kept")
+    await own_store.sessions.create(OWNER, "s", NewSession(title="kept"))
     successor = EmbeddedServer(tmp_path / "store", binary=server_binary)
 
     await successor.start()

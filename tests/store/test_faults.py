@@ -1,14 +1,14 @@
 """Connections that are lost at every command, callers that are cancelled, servers that restart."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from enum import StrEnum
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from store.cutting_proxy import Cut, CuttingProxy
 from store.store_helpers import (
     MODEL,
+    OWNER,
     append,
     check_invariants,
     claim_names,
@@ -30,71 +30,6 @@ A = RequestId("a")
 MAX_COMMANDS = 60
 
 
-class Cut(StrEnum):
-    """When the proxy closes the connection of the n-th command."""
-
-    BEFORE = "before"  # the server never sees the command
-    AFTER = "after"  # the server runs it, and the reply is lost
-
-
-class CuttingProxy:
-    """Passes commands to a server and cuts the connection of one of them."""
-
-    def __init__(self, socket: Path, upstream: Path, cut: Cut, cut_at: int) -> None:
-        self._socket, self._upstream = socket, upstream
-        self._cut, self._cut_at = cut, cut_at
-        self._connections: set[asyncio.Task[None]] = set()
-        self.num_commands = 0
-
-    @property
-    def has_cut(self) -> bool:
-        return self.num_commands >= self._cut_at
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[str]:
-        listener = await asyncio.start_unix_server(self._accept, self._socket)
-        yield f"unix://{self._socket}?db=0"
-        listener.close()
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._connections.add(asyncio.create_task(self._serve(reader, writer)))
-
-    async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        server, to_server = await asyncio.open_unix_connection(self._upstream)
-        loses_reply = asyncio.Event()
-        pumps = [
-            asyncio.create_task(self._pump_commands(client, to_server, loses_reply)),
-            asyncio.create_task(self._pump_replies(server, to_client, loses_reply)),
-        ]
-        try:
-            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for pump in pumps:
-                pump.cancel()
-            to_client.close()
-            to_server.close()
-
-    async def _pump_commands(
-        self, client: asyncio.StreamReader, to_server: asyncio.StreamWriter, cuts: asyncio.Event
-    ) -> None:
-        while sent := await client.read(2**20):
-            self.num_commands += 1
-            if self.num_commands == self._cut_at:
-                if self._cut is Cut.BEFORE:
-                    return
-                cuts.set()
-            to_server.write(sent)
-
-    async def _pump_replies(
-        self, server: asyncio.StreamReader, to_client: asyncio.StreamWriter, cuts: asyncio.Event
-    ) -> None:
-        while (reply := await server.read(2**20)) and not cuts.is_set():
-            to_client.write(reply)
-
-
 async def until_untouched(
     server: EmbeddedServer,
     folder: Path,
@@ -109,12 +44,12 @@ async def until_untouched(
     upstream = Path(server.url.removeprefix("unix://").removesuffix("?db=0"))
     for cut_at in range(1, MAX_COMMANDS):
         await direct.commands.call("FLUSHALL")
-        proxy = CuttingProxy(folder / f"{cut_at}.sock", upstream, cut, cut_at)
+        proxy = CuttingProxy(folder / f"{cut_at}.sock", upstream, {cut_at: cut}.get)
         async with proxy.running() as url:
             flaky = await open_store(url)
             await scenario(flaky, direct)
             await flaky.aclose()
-        if not proxy.has_cut:
+        if not proxy.num_cuts:
             await direct.aclose()
             return cut_at - 1
     raise AssertionError(f"the scenario has more than {MAX_COMMANDS} commands")
@@ -132,7 +67,7 @@ async def test_turn_survives_a_connection_lost_at_any_command(
     server: EmbeddedServer, tmp_path: Path, cut: Cut
 ) -> None:
     async def one_turn(store: Store, direct: Store) -> None:
-        await store.sessions.create("s")
+        await store.sessions.create(OWNER, "s")
         await enqueue(store, "a", session_id="s")
         claim = await claim_surely(store)
         await append(store, deltas("a", claim.epoch, 2, "x", "y"))
@@ -209,14 +144,16 @@ async def test_cancelled_wait_for_work_is_cancelled(store: Store) -> None:
         results = await asyncio.gather(*waits, return_exceptions=True)
 
     assert all(isinstance(result, asyncio.CancelledError) for result in results)
-    await store.ping()
+    await store.probe()
 
 
 async def test_many_callers_share_a_bounded_number_of_connections(store: Store) -> None:
-    replies = await asyncio.gather(*(store.commands.call("ECHO", str(i)) for i in range(500)))
+    calls = (store.commands.call("INCRBY", f"number-{i}", i) for i in range(500))
 
-    assert replies == [str(i) for i in range(500)]
-    clients = await store.commands.call("CLIENT", "LIST")
+    replies = await asyncio.gather(*calls)
+
+    assert replies == list(range(500))
+    clients = await store.commands.call("CLIENT LIST")
     assert len(clients.splitlines()) <= 20
 
 
@@ -225,7 +162,7 @@ async def test_wait_for_work_fails_when_the_server_goes(
 ) -> None:
     waiting = asyncio.create_task(own_store.queue.wait_for_work("w", MODEL, Cursor(), 60_000))
     async with asyncio.timeout(10):
-        while "cmd=xread" not in await own_store.commands.call("CLIENT", "LIST"):
+        while "cmd=xread" not in await own_store.commands.call("CLIENT LIST"):
             pass
 
     await own_server.stop()
@@ -240,7 +177,7 @@ async def test_answer_goes_on_after_a_restart_of_the_server(
 ) -> None:
     reader = LogReader(own_store)
     reader.start()
-    await own_store.sessions.create("s")
+    await own_store.sessions.create(OWNER, "s")
     await enqueue(own_store, "a", session_id="s")
     await claim_names(own_store, "w")
     await append(own_store, deltas("a", 1, 2, "x"))

@@ -4,6 +4,7 @@ import pytest
 from store.store_helpers import (
     LEASE_MS,
     MODEL,
+    OWNER,
     append,
     check_invariants,
     claim_names,
@@ -133,7 +134,7 @@ async def test_worker_that_lost_its_request_can_no_longer_write(store: Store) ->
 
 
 async def test_request_fails_after_too_many_lost_workers(store: Store) -> None:
-    await store.sessions.create("s")
+    await store.sessions.create(OWNER, "s")
     await enqueue(store, "a", session_id="s")
     for _ in range(MAX_TAKEOVERS):
         await claim_names(store, "w")
@@ -180,7 +181,7 @@ async def test_reap_takes_many_in_bounded_steps(store: Store) -> None:
 async def test_lease_of_a_request_that_has_expired_is_dropped(store: Store) -> None:
     await enqueue(store, "a")
     await claim_names(store, "w")
-    await store.commands.call("DEL", "cs:request:a", "cs:log:a", "cs:response:a")
+    await store.commands.call("DEL", "cs:{0}:request:a", "cs:{0}:log:a", "cs:{0}:response:a")
     await expire_leases(store, "a")
 
     assert await store.queue.reap() == []
@@ -189,7 +190,7 @@ async def test_lease_of_a_request_that_has_expired_is_dropped(store: Store) -> N
 async def test_seat_lost_without_trace_is_forgotten_when_no_lease_is_left(store: Store) -> None:
     await enqueue(store, "a")
     await claim_names(store, "w")
-    await store.commands.call("DEL", "cs:request:a", "cs:log:a", "cs:response:a")
+    await store.commands.call("DEL", "cs:{0}:request:a", "cs:{0}:log:a", "cs:{0}:response:a")
     await expire_leases(store, "a")
     await store.queue.reap()
 
@@ -204,7 +205,7 @@ async def test_cancel_of_an_unknown_request_finds_nothing(store: Store) -> None:
 
 
 async def test_cancel_in_the_queue_ends_the_request_at_once(store: Store) -> None:
-    await store.sessions.create("s")
+    await store.sessions.create(OWNER, "s")
     await enqueue(store, "a", session_id="s")
     await enqueue(store, "b")
 

@@ -17,10 +17,12 @@ from chatserve.store.response_log import LogEntry
 A = RequestId("a")
 
 CUT_AFTER_FIRST_DELTA = """
-local entries = redis.call('XRANGE', 'cs:log:a', '-', '3-0')
-redis.call('DEL', 'cs:log:a')
-for _, entry in ipairs(entries) do redis.call('XADD', 'cs:log:a', entry[1], unpack(entry[2])) end
-redis.call('HSET', 'cs:request:a', 'next', 3)
+local entries = redis.call('XRANGE', 'cs:{0}:log:a', '-', '3-0')
+redis.call('DEL', 'cs:{0}:log:a')
+for _, entry in ipairs(entries) do
+  redis.call('XADD', 'cs:{0}:log:a', entry[1], unpack(entry[2]))
+end
+redis.call('HSET', 'cs:{0}:request:a', 'next', 3)
 """
 
 
@@ -216,7 +218,7 @@ async def test_cancel_storm_leaks_no_place_and_no_connection(
     async with asyncio.timeout(10):
         assert await asyncio.gather(*survivors) == [[0, 1, 2]] * 20
     assert reader.num_logs == 0
-    clients = await store.commands.call("CLIENT", "LIST")
+    clients = await store.commands.call("CLIENT LIST")
     assert len(clients.splitlines()) <= 24
 
 
@@ -228,7 +230,7 @@ async def test_killed_connections_are_opened_again_without_a_gap(
     await eventually(lambda: reader.num_logs == 1)
 
     for i in range(10):
-        await store.commands.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        await store.commands.call("CLIENT KILL", "TYPE", "normal", "SKIPME", "yes")
         await append(store, deltas("a", 1, 2 + i, "x"))
     await append(store, ending("a", 1, 12))
 
@@ -244,7 +246,7 @@ async def test_deleted_log_ends_its_followers(store: Store) -> None:
     following = asyncio.create_task(collect(reader, "a"))
     await eventually(lambda: reader.num_logs == 1)
 
-    await store.commands.call("DEL", "cs:log:a")
+    await store.commands.call("DEL", "cs:{0}:log:a")
     other = asyncio.create_task(collect(reader, "b"))
 
     async with asyncio.timeout(20):

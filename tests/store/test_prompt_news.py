@@ -44,8 +44,12 @@ async def test_news_run_out_unless_they_are_kept(store: Store) -> None:
     await store.prompt_news.write("w1", [STATUS], 5_000)
 
     assert await store.prompt_news.keep("w1", TTL_MS)
-    assert 5_000 < await store.commands.call("PTTL", keys.PROMPT_NEWS + "w1") <= TTL_MS
+    assert (
+        5_000
+        < await store.commands.call("PTTL", keys.GLOBAL.key(keys.PROMPT_NEWS + "w1"))
+        <= TTL_MS
+    )
 
-    await store.commands.call("DEL", keys.PROMPT_NEWS + "w1")
+    await store.commands.call("DEL", keys.GLOBAL.key(keys.PROMPT_NEWS + "w1"))
     assert not await store.prompt_news.keep("w1", TTL_MS)
     assert await store.prompt_news.read(["w1"]) == {"w1": []}

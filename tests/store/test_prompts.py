@@ -9,12 +9,8 @@ import pytest
 from chatserve.errors import Conflict, InvalidRequest
 from chatserve.store import keys
 from chatserve.store.connection import Store
-from chatserve.store.prompts import (
-    MAX_PROMPTS,
-    MAX_PROMPTS_OF_TENANT,
-    MAX_TEXT_BYTES,
-    NamedPrompt,
-)
+from chatserve.store.named_prompt import MAX_TEXT_BYTES, NamedPrompt
+from chatserve.store.prompts import MAX_PROMPTS, MAX_PROMPTS_OF_TENANT
 
 TEXT = "Grüße, 世界 👋🏽\x00\u2028 {{ not a template }}"
 BLOCK_MS = 20
@@ -41,13 +37,13 @@ async def test_a_prompt_is_read_as_it_was_added(store: Store) -> None:
 
     stored = await store.prompts.add(loose)
 
-    assert replace(stored, created_at=0, revision="") == loose
+    assert replace(stored, created_at=0, revision="") == replace(loose, version=1)
     assert stored.created_at > 1_700_000_000
     assert await store.prompts.get("acme", "support") == stored
     assert await store.prompts.list() == [stored]
 
 
-async def test_adding_under_the_same_name_replaces_the_text_and_changes_the_revision(
+async def test_adding_under_the_same_name_makes_a_version_that_is_current_at_once(
     store: Store,
 ) -> None:
     first = await store.prompts.add(make_prompt())
@@ -56,6 +52,7 @@ async def test_adding_under_the_same_name_replaces_the_text_and_changes_the_revi
     last = await store.prompts.add(make_prompt(text="new"))
 
     assert len({first.revision, again.revision, last.revision}) == 3
+    assert [first.version, again.version, last.version] == [1, 2, 3]
     assert await store.prompts.list() == [last]
 
 
@@ -78,12 +75,12 @@ async def test_removed_prompt_is_gone_and_cannot_be_removed_again(store: Store) 
 
 
 async def test_there_is_one_preamble_at_a_time(store: Store) -> None:
-    assert await store.prompts.preamble() is None
+    assert await store.prompts.get("", "preamble") is None
     await store.prompts.add(make_preamble("old"))
 
     new = await store.prompts.add(make_preamble("new"))
 
-    assert await store.prompts.preamble() == new
+    assert await store.prompts.get("", "preamble") == new
     assert await store.prompts.list("") == [new]
 
 
@@ -111,7 +108,7 @@ async def test_a_preamble_has_no_other_name(store: Store, name: str) -> None:
     with pytest.raises(InvalidRequest, match="name"):
         await store.prompts.add(replace(make_preamble(), name=name))
 
-    assert await store.prompts.preamble() is None
+    assert await store.prompts.get("", "preamble") is None
 
 
 @pytest.mark.parametrize(
@@ -229,5 +226,7 @@ async def test_the_bell_keeps_one_entry_and_runs_out(store: Store) -> None:
     for _ in range(5):
         await store.prompts.add(make_prompt())
 
-    assert await store.commands.call("XLEN", keys.PROMPT_BELL) == 1
-    assert 0 < await store.commands.call("TTL", keys.PROMPT_BELL) <= keys.IDLE_TTL_S
+    assert await store.commands.call("XLEN", keys.GLOBAL.key(keys.PROMPT_BELL)) == 1
+    assert (
+        0 < await store.commands.call("TTL", keys.GLOBAL.key(keys.PROMPT_BELL)) <= keys.IDLE_TTL_S
+    )

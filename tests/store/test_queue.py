@@ -1,11 +1,13 @@
 """Enqueue, claim, and waiting for work."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from store.store_helpers import (
     LEASE_MS,
     MODEL,
+    OWNER,
     append,
     check_invariants,
     claim_names,
@@ -73,7 +75,7 @@ async def test_full_queue_of_one_model_does_not_refuse_another(store: Store) -> 
 
 async def test_repeated_enqueue_changes_nothing(store: Store) -> None:
     """A reply was lost and the command sent again: the turn used to be stored twice."""
-    await store.sessions.create("s")
+    await store.sessions.create(OWNER, "s")
     await enqueue(store, "a")
     await enqueue(store, "b", session_id="s")
 
@@ -126,7 +128,7 @@ async def test_claim_sets_the_response_in_progress(store: Store) -> None:
 
 async def test_claim_skips_a_request_that_has_expired(store: Store) -> None:
     await enqueue(store, "a", "b")
-    await store.commands.call("DEL", "cs:request:a", "cs:log:a", "cs:response:a")
+    await store.commands.call("DEL", "cs:{0}:request:a", "cs:{0}:log:a", "cs:{0}:response:a")
 
     assert await claim_names(store, "w") == ["b"]
 
@@ -141,7 +143,7 @@ async def test_concurrent_claims_never_share_a_request(store: Store) -> None:
 
 
 async def test_turn_stores_the_message_before_generation(store: Store) -> None:
-    await store.sessions.create("s", messages=[make_message("system")])
+    await store.sessions.create(OWNER, "s", messages=[make_message("system")])
     turn = make_turn("s", "A question")
 
     await store.queue.enqueue(
@@ -151,7 +153,9 @@ async def test_turn_stores_the_message_before_generation(store: Store) -> None:
     session = await store.sessions.get("s")
     assert session is not None
     assert session.active_response_id == "a"
-    assert await store.sessions.messages("s") == [make_message("system"), *turn.messages]
+    system, question = await store.sessions.messages("s")
+    assert system == make_message("system")
+    assert question == replace(turn.messages[0], parent_id=system.message_id)
     await check_invariants(store)
 
 
@@ -165,7 +169,7 @@ async def test_turn_of_a_deleted_session_is_refused(store: Store) -> None:
 
 
 async def test_second_turn_of_a_session_in_flight_is_refused(store: Store) -> None:
-    await store.sessions.create("s")
+    await store.sessions.create(OWNER, "s")
     await enqueue(store, "a", session_id="s")
 
     with pytest.raises(Conflict) as refusal:
@@ -177,7 +181,7 @@ async def test_second_turn_of_a_session_in_flight_is_refused(store: Store) -> No
 
 
 async def test_turns_sent_at_the_same_moment_are_never_both_taken(store: Store) -> None:
-    await store.sessions.create("s")
+    await store.sessions.create(OWNER, "s")
     tries = (enqueue(store, name, session_id="s") for name in "abcdefgh")
 
     results = await asyncio.gather(*tries, return_exceptions=True)
@@ -187,7 +191,7 @@ async def test_turns_sent_at_the_same_moment_are_never_both_taken(store: Store) 
 
 
 async def test_session_accepts_a_turn_after_the_answer_has_ended(store: Store) -> None:
-    await store.sessions.create("s")
+    await store.sessions.create(OWNER, "s")
     await enqueue(store, "a", session_id="s")
     await claim_names(store, "w")
     await append(store, ending("a", 1, 2))
@@ -202,9 +206,9 @@ async def test_session_accepts_a_turn_after_the_answer_has_ended(store: Store) -
 
 
 async def test_answer_lost_without_trace_does_not_block_its_session(store: Store) -> None:
-    await store.sessions.create("s")
+    await store.sessions.create(OWNER, "s")
     await enqueue(store, "a", session_id="s")
-    await store.commands.call("DEL", "cs:request:a", "cs:log:a", "cs:response:a")
+    await store.commands.call("DEL", "cs:{0}:request:a", "cs:{0}:log:a", "cs:{0}:response:a")
 
     await enqueue(store, "b", session_id="s")
 
@@ -214,8 +218,8 @@ async def test_answer_lost_without_trace_does_not_block_its_session(store: Store
 
 
 async def test_turn_on_a_history_that_has_grown_is_refused(store: Store) -> None:
-    await store.sessions.create("s", messages=[make_message("system"), make_message("user")])
-    turn = SessionTurn("s", make_turn("s").messages, expected_num_messages=1)
+    await store.sessions.create(OWNER, "s", messages=[make_message("system"), make_message("user")])
+    turn = SessionTurn("s", make_turn("s").messages, expected_leaf_id="another")
 
     with pytest.raises(Conflict) as refusal:
         await store.queue.enqueue(

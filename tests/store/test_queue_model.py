@@ -6,7 +6,9 @@ recounted and compared with both.
 """
 
 import random
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from store.fair_queue_oracle import FairQueueOracle
@@ -29,6 +31,8 @@ from chatserve.store.fair_queue import TokenWeights
 from chatserve.store.queue import MAX_TAKEOVERS, CancelOutcome
 
 WORKERS = ("w0", "w1", "w2")
+ROUTES = (None, None, *WORKERS, "gone")
+STEAL_AFTER_MS = (0, 3_600_000)
 TENANTS = ("default", "acme", "ü:7:b")
 WEIGHTS = (TokenWeights(), TokenWeights(3, 5))
 PROMPT_LEN = 3
@@ -43,6 +47,7 @@ class Life:
     tenant: str
     rank: tuple[int, int]
     has_timeout: bool
+    route: str | None
     owner: str | None = None
     output_weight: int = 0
     num_output: int = 0
@@ -68,16 +73,21 @@ class Model:
         name, tenant = f"r{len(self.lives)}", self.rng.choice(TENANTS)
         priority, has_timeout = self.rng.randint(-1, 1), self.rng.random() < 0.5
         timeout_ms = 3_600_000 if has_timeout else None
-        await enqueue(self.store, name, tenant=tenant, priority=priority, timeout_ms=timeout_ms)
-        self.lives[name] = Life(tenant, (priority, len(self.lives)), has_timeout)
+        route = self.rng.choice(ROUTES)
+        fields: dict[str, Any] = {"priority": priority, "timeout_ms": timeout_ms}
+        await enqueue(self.store, name, route=route, tenant=tenant, **fields)
+        self.lives[name] = Life(tenant, (priority, len(self.lives)), has_timeout, route)
         self.queue.enter(name, tenant, self.lives[name].rank)
 
     async def claim(self) -> None:
         worker, limit = self.rng.choice(WORKERS), self.rng.randint(1, 3)
-        weights = self.rng.choice(WEIGHTS)
-        claims = await self.store.queue.claim(worker, MODEL, limit, LEASE_MS, weights)
+        weights, steal_after_ms = self.rng.choice(WEIGHTS), self.rng.choice(STEAL_AFTER_MS)
+        claims = await self.store.queue.claim(
+            worker, MODEL, limit, LEASE_MS, weights, steal_after_ms
+        )
+        open_routes = ROUTES if steal_after_ms == 0 else (None, worker)
         for claim in claims:
-            name = self._next_in_time()
+            name = self._next_in_time(open_routes)
             assert name is not None
             life = self.lives[name]
             self.queue.leave(name)
@@ -85,7 +95,7 @@ class Model:
             life.owner, life.epoch, life.output_weight = worker, life.epoch + 1, weights.output
             assert (claim.request.request_id, claim.epoch) == (name, life.epoch)
             assert (claim.next_sequence, claim.logged_text) == (life.next_sequence, life.text)
-        assert len(claims) == limit or self._next_in_time() is None
+        assert len(claims) == limit or self._next_in_time(open_routes) is None
         self.queue.forget()
 
     async def write(self) -> None:
@@ -150,11 +160,14 @@ class Model:
         await check_invariants(self.store)
         assert await counters(self.store, MODEL) == self.queue.counters
         for tenant in TENANTS:
-            key = keys.line(MODEL, tenant)
+            key = keys.FIRST.key(keys.line(MODEL, tenant))
             line = await self.store.commands.call("ZRANGE", key, 0, -1)
             assert line == self.queue.line(tenant)
         leased = {name for name, life in self.lives.items() if life.owner}
-        assert set(await self.store.commands.call("ZRANGE", keys.LEASES, 0, -1)) == leased
+        assert (
+            set(await self.store.commands.call("ZRANGE", keys.FIRST.key(keys.LEASES), 0, -1))
+            == leased
+        )
         ended = {name for name, life in self.lives.items() if life.has_ended}
         assert set(self.lives) == ended | leased | set(self.queue.ranks)
 
@@ -164,9 +177,13 @@ class Model:
         pool = alive if alive and self.rng.random() < 0.8 else list(self.lives.items())
         return self.rng.choice(pool)
 
-    def _next_in_time(self) -> str | None:
+    def _next_in_time(self, open_routes: Collection[str | None]) -> str | None:
         """Return whose turn it is, after ending those before it whose time is over."""
-        while (name := self.queue.next()) is not None and self.lives[name].is_overdue:
+
+        def is_open(name: str) -> bool:
+            return self.lives[name].is_overdue or self.lives[name].route in open_routes
+
+        while (name := self.queue.next(is_open)) is not None and self.lives[name].is_overdue:
             self._end(name)
         return name
 

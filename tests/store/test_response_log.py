@@ -1,6 +1,7 @@
 """Appending to logs: numbering, epochs, and the end of an answer."""
 
 from store.store_helpers import (
+    OWNER,
     append,
     check_invariants,
     claim_names,
@@ -162,7 +163,7 @@ async def test_end_refuses_everything_after_it(store: Store) -> None:
 
 
 async def test_repeated_end_is_recognised_as_the_same(store: Store) -> None:
-    await store.sessions.create("s")
+    await store.sessions.create(OWNER, "s")
     await enqueue(store, "a", session_id="s")
     await claim_names(store, "w")
     await append(store, ending("a", 1, 2))
@@ -184,7 +185,7 @@ async def test_end_by_the_reaper_is_not_taken_for_the_worker_s(store: Store) -> 
 
 
 async def test_end_appends_the_answer_to_its_session(store: Store) -> None:
-    await store.sessions.create("s")
+    await store.sessions.create(OWNER, "s")
     await enqueue(store, "a", session_id="s")
     await claim_names(store, "w")
     last = ending("a", 1, 2, "An answer", reason=FinishReason.LENGTH)
@@ -205,23 +206,24 @@ async def test_end_appends_the_answer_to_its_session(store: Store) -> None:
         MessageStatus.INCOMPLETE,
         (21, 22),
         last.final.outcome,
+        parent_id="message-of-a",
     )
 
 
 async def test_end_puts_its_session_to_the_top_of_the_list(store: Store) -> None:
-    await store.sessions.create("s")
+    await store.sessions.create(OWNER, "s")
     await enqueue(store, "a", session_id="s")
     await claim_names(store, "w")
-    await store.commands.call("ZADD", keys.SESSIONS, 1, "s")
-    await store.sessions.create("newer")
+    await store.commands.call("ZADD", keys.FIRST.key(keys.SESSIONS + keys.owner(*OWNER)), 1, "s")
+    await store.sessions.create(OWNER, "newer")
 
     await append(store, ending("a", 1, 2))
 
-    assert [session.session_id for session in await store.sessions.list(1)] == ["s"]
+    assert [session.session_id for session in await store.sessions.list(OWNER, 1)] == ["s"]
 
 
 async def test_end_after_its_session_was_deleted_brings_nothing_back(store: Store) -> None:
-    await store.sessions.create("s")
+    await store.sessions.create(OWNER, "s")
     await enqueue(store, "a", session_id="s")
     await claim_names(store, "w")
     await store.sessions.delete("s")
@@ -230,8 +232,8 @@ async def test_end_after_its_session_was_deleted_brings_nothing_back(store: Stor
 
     assert await store.sessions.get("s") is None
     assert await store.sessions.messages("s") == []
-    assert await store.sessions.list(10) == []
-    assert 0 < await ttl_s(store, keys.RESPONSE + "a") <= keys.LOG_TTL_S
+    assert await store.sessions.list(OWNER, 10) == []
+    assert 0 < await ttl_s(store, keys.FIRST.key(keys.RESPONSE + "a")) <= keys.LOG_TTL_S
 
 
 async def test_end_after_its_record_was_deleted_brings_nothing_back(store: Store) -> None:
@@ -247,7 +249,14 @@ async def test_end_after_its_record_was_deleted_brings_nothing_back(store: Store
 async def test_everything_in_flight_expires_if_nobody_renews_it(store: Store) -> None:
     await start(store, "a")
 
-    ttls = [await ttl_s(store, prefix + "a") for prefix in (keys.REQUEST, keys.RESPONSE, keys.LOG)]
+    ttls = [
+        await ttl_s(store, prefix + "a")
+        for prefix in (
+            keys.FIRST.key(keys.REQUEST),
+            keys.FIRST.key(keys.RESPONSE),
+            keys.FIRST.key(keys.LOG),
+        )
+    ]
 
     assert all(keys.IDLE_TTL_S - HOUR_S < ttl <= keys.IDLE_TTL_S for ttl in ttls)
 
@@ -259,24 +268,26 @@ async def test_log_and_record_expire_after_the_end(store: Store) -> None:
 
     await append(store, ending("a", 1, 2))
 
-    assert 0 < await ttl_s(store, keys.LOG + "a") <= keys.LOG_TTL_S
-    assert keys.LOG_TTL_S < await ttl_s(store, keys.RESPONSE + "a") <= 5000
+    assert 0 < await ttl_s(store, keys.FIRST.key(keys.LOG + "a")) <= keys.LOG_TTL_S
+    assert keys.LOG_TTL_S < await ttl_s(store, keys.FIRST.key(keys.RESPONSE + "a")) <= 5000
 
 
 async def test_record_in_a_session_lives_as_long_as_that(store: Store) -> None:
-    await store.sessions.create("s")
+    await store.sessions.create(OWNER, "s")
     await enqueue(store, "a", session_id="s")
     await claim_names(store, "w")
 
     await append(store, ending("a", 1, 2))
 
-    assert await ttl_s(store, keys.RESPONSE + "a") == -1
+    assert await ttl_s(store, keys.FIRST.key(keys.RESPONSE + "a")) == -1
 
 
 async def test_deltas_are_compact(store: Store) -> None:
     await start(store, "a")
     await append(store, deltas("a", 1, 2, *("word" for _ in range(1000))))
 
-    size: int = await store.commands.call("MEMORY", "USAGE", keys.LOG + "a", "SAMPLES", 0)
+    size: int = await store.commands.call(
+        "MEMORY", "USAGE", keys.FIRST.key(keys.LOG + "a"), "SAMPLES", 0
+    )
 
     assert size < 60_000

@@ -1,9 +1,21 @@
 """Response objects: how they are stored and forgotten."""
 
-from store.store_helpers import append, claim_names, deltas, ending, enqueue
+from dataclasses import replace
+
+from store.store_helpers import (
+    append,
+    claim_names,
+    deltas,
+    ending,
+    enqueue,
+    make_record,
+    make_request,
+)
 
 from chatserve.engine.api import RequestId
+from chatserve.identity import Owner
 from chatserve.store.connection import Store
+from chatserve.store.responses import Abandonment
 
 A = RequestId("a")
 
@@ -11,6 +23,22 @@ A = RequestId("a")
 async def test_unknown_response_is_none(store: Store) -> None:
     assert await store.responses.get(A) is None
     assert not await store.responses.delete(A)
+
+
+async def test_record_is_read_as_it_was_written(store: Store) -> None:
+    record = replace(
+        make_record("a"),
+        tenant="org",
+        user="ann",
+        abandonment=Abandonment.GRACE,
+        fingerprint="f1",
+        generates=False,
+    )
+    await store.queue.enqueue(make_request("a"), record, max_queue=10)
+
+    assert await store.responses.get(A) == record
+    assert await store.responses.owner(A) == record.owner == Owner("org", "ann")
+    assert await store.responses.owner(RequestId("b")) is None
 
 
 async def test_delete_takes_the_log_of_an_ended_answer_along(store: Store) -> None:

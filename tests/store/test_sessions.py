@@ -1,9 +1,11 @@
 """Sessions: create, read, list, change, delete."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from store.store_helpers import (
+    OWNER,
     append,
     claim_names,
     ending,
@@ -18,18 +20,32 @@ from chatserve.engine.api import FinishReason, Outcome, RequestId, Usage
 from chatserve.errors import NotFound
 from chatserve.store import keys
 from chatserve.store.connection import Store
-from chatserve.store.sessions import Deleted, Message, MessageStatus, Session, SessionTurn
+from chatserve.store.sessions import (
+    Deleted,
+    Message,
+    MessageStatus,
+    NewSession,
+    Session,
+    SessionChange,
+    SessionTurn,
+    TitleSource,
+)
 
 
 async def create_in_order(store: Store, *names: str) -> None:
     """Create sessions whose last use is a second apart, the first name's longest ago."""
     for age, name in enumerate(reversed(names)):
-        await store.sessions.create(name)
-        await store.commands.call("ZADD", keys.SESSIONS, 1_700_000_000_000 - age * 1000, name)
+        await store.sessions.create(OWNER, name)
+        await store.commands.call(
+            "ZADD",
+            keys.FIRST.key(keys.SESSIONS + keys.owner(*OWNER)),
+            1_700_000_000_000 - age * 1000,
+            name,
+        )
 
 
 async def listed(store: Store, limit: int, before: str | None = None) -> list[str]:
-    return [session.session_id for session in await store.sessions.list(limit, before)]
+    return [session.session_id for session in await store.sessions.list(OWNER, limit, before)]
 
 
 async def test_session_is_read_as_it_was_created(store: Store) -> None:
@@ -46,13 +62,25 @@ async def test_session_is_read_as_it_was_created(store: Store) -> None:
     messages = [make_message("system"), make_message("developer"), answer]
 
     created = await store.sessions.create(
-        "s", title="Ünïcode 題", metadata={"k": "v"}, messages=messages
+        OWNER, "s", NewSession("Ünïcode 題", TitleSource.USER, {"k": "v"}), messages
     )
 
     assert await store.sessions.get("s") == created
-    assert await store.sessions.messages("s") == messages
+    assert await store.sessions.messages("s") == [
+        messages[0],
+        replace(messages[1], parent_id=messages[0].message_id),
+        replace(messages[2], parent_id=messages[1].message_id),
+    ]
     assert created == Session(
-        "s", "Ünïcode 題", created.created_at, created.updated_at, {"k": "v"}, None, 3
+        session_id="s",
+        owner=OWNER,
+        title="Ünïcode 題",
+        created_at=created.created_at,
+        updated_at=created.updated_at,
+        metadata={"k": "v"},
+        active_response_ids=(),
+        num_messages=3,
+        title_source=TitleSource.USER,
     )
     assert created.created_at == created.updated_at > 1_700_000_000
 
@@ -60,14 +88,18 @@ async def test_session_is_read_as_it_was_created(store: Store) -> None:
 async def test_unknown_session_has_nothing(store: Store) -> None:
     assert await store.sessions.get("s") is None
     assert await store.sessions.messages("s") == []
-    assert await store.sessions.update("s", title="x") is None
+    assert await store.sessions.update("s", SessionChange(title="x")) is None
     assert not await store.sessions.delete("s")
 
 
 async def test_repeated_create_changes_nothing(store: Store) -> None:
-    first = await store.sessions.create("s", title="first", messages=[make_message("system")])
+    first = await store.sessions.create(
+        OWNER, "s", NewSession("first"), messages=[make_message("system")]
+    )
 
-    second = await store.sessions.create("s", title="second", messages=[make_message("system")])
+    second = await store.sessions.create(
+        OWNER, "s", NewSession("second"), messages=[make_message("system")]
+    )
 
     assert second == first
 
@@ -91,33 +123,34 @@ async def test_pages_of_the_list_join_without_gap_or_overlap(store: Store) -> No
 
 async def test_list_before_a_deleted_session_says_so(store: Store) -> None:
     with pytest.raises(NotFound) as refusal:
-        await store.sessions.list(3, before="gone")
+        await store.sessions.list(OWNER, 3, before="gone")
 
     assert refusal.value.param == "before"
 
 
 async def test_update_sets_only_the_given_fields(store: Store) -> None:
-    created = await store.sessions.create("s", title="old", metadata={"k": "v"})
+    created = await store.sessions.create(OWNER, "s", NewSession("old", metadata={"k": "v"}))
 
-    renamed = await store.sessions.update("s", title="new")
-    marked = await store.sessions.update("s", metadata={"other": "w"})
-    unchanged = await store.sessions.update("s")
+    renamed = await store.sessions.update("s", SessionChange(title="new"))
+    marked = await store.sessions.update("s", SessionChange(metadata={"other": "w"}))
+    unchanged = await store.sessions.update("s", SessionChange())
 
     assert renamed is not None
     assert (renamed.title, renamed.metadata) == ("new", {"k": "v"})
     assert marked is not None
     assert (marked.title, marked.metadata) == ("new", {"other": "w"})
     assert unchanged == marked
+    assert (created.version, renamed.version, marked.version) == (0, 1, 2)
     assert marked.updated_at == created.updated_at
 
 
 async def test_renaming_while_an_answer_streams_survives_its_end(store: Store) -> None:
     """Saving the whole session at the end of an answer used to bring the old title back."""
-    await store.sessions.create("s", title="old")
+    await store.sessions.create(OWNER, "s", NewSession("old"))
     await enqueue(store, "a", session_id="s")
     await claim_names(store, "w")
 
-    await store.sessions.update("s", title="new")
+    await store.sessions.update("s", SessionChange(title="new"))
     await append(store, ending("a", 1, 2))
 
     session = await store.sessions.get("s")
@@ -126,7 +159,7 @@ async def test_renaming_while_an_answer_streams_survives_its_end(store: Store) -
 
 
 async def test_untitled_session_is_named_by_its_first_turn(store: Store) -> None:
-    await store.sessions.create("s")
+    await store.sessions.create(OWNER, "s")
     text = "  Why is\nthe sky blue,\tdear friend of mine?"
 
     await store.queue.enqueue(
@@ -139,10 +172,11 @@ async def test_untitled_session_is_named_by_its_first_turn(store: Store) -> None
     session = await store.sessions.get("s")
     assert session is not None
     assert session.title == "Why is the sky blue, dear"
+    assert session.title_source is TitleSource.WORDS
 
 
 async def test_title_of_a_session_is_not_overwritten_by_a_turn(store: Store) -> None:
-    await store.sessions.create("s", title="Mine")
+    await store.sessions.create(OWNER, "s", NewSession("Mine"))
 
     await enqueue(store, "a", session_id="s")
 
@@ -168,8 +202,8 @@ def test_title_is_the_start_of_the_first_user_message(
 
 
 async def test_delete_takes_messages_and_responses_along(store: Store) -> None:
-    await store.sessions.create("s")
-    await store.sessions.create("other")
+    await store.sessions.create(OWNER, "s")
+    await store.sessions.create(OWNER, "other")
     await enqueue(store, "a", session_id="s")
     await enqueue(store, "b", session_id="other")
     await claim_names(store, "w")
@@ -186,12 +220,12 @@ async def test_delete_takes_messages_and_responses_along(store: Store) -> None:
 
 
 async def test_two_tabs_that_rename_and_send_at_once_both_succeed(store: Store) -> None:
-    await store.sessions.create("s")
+    await store.sessions.create(OWNER, "s")
 
     await asyncio.gather(
-        store.sessions.update("s", title="named"),
+        store.sessions.update("s", SessionChange(title="named")),
         enqueue(store, "a", session_id="s"),
-        store.sessions.update("s", metadata={"tab": "2"}),
+        store.sessions.update("s", SessionChange(metadata={"tab": "2"})),
     )
 
     session = await store.sessions.get("s")
@@ -202,12 +236,12 @@ async def test_two_tabs_that_rename_and_send_at_once_both_succeed(store: Store) 
 
 async def test_delete_tells_the_answer_that_is_in_flight_at_that_moment(store: Store) -> None:
     """An answer that began after the deletion had looked was left running."""
-    await store.sessions.create("s")
-    await store.sessions.create("idle")
+    await store.sessions.create(OWNER, "s")
+    await store.sessions.create(OWNER, "idle")
     await enqueue(store, "a", session_id="s")
 
     busy, idle = await store.sessions.delete("s"), await store.sessions.delete("idle")
 
-    assert busy == Deleted(RequestId("a"))
-    assert idle == Deleted(None)
+    assert busy == Deleted((RequestId("a"),))
+    assert idle == Deleted(())
     assert await store.sessions.delete("s") is None

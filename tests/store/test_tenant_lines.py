@@ -34,7 +34,7 @@ async def is_taken(store: Store, name: str, tenant: str, max_queue: int) -> bool
 async def count_departures(store: Store, spans_ago: int, count: int) -> None:
     """Let so many requests have left the queue in one of the last spans."""
     span = int(time.time() * 1000) // SPAN_MS - spans_ago
-    await store.commands.call("HSET", keys.PACE + MODEL, span, count)
+    await store.commands.call("HSET", keys.FIRST.key(keys.PACE + MODEL), span, count)
 
 
 async def test_lower_priority_value_goes_first_and_equals_by_age(store: Store) -> None:
@@ -169,7 +169,7 @@ async def test_pace_remembers_a_minute_and_no_more(store: Store) -> None:
     assert unknown == Place(2, None)
     assert known is not None
     assert known.eta_ms is not None
-    assert await store.commands.call("HLEN", keys.PACE + MODEL) == 1
+    assert await store.commands.call("HLEN", keys.FIRST.key(keys.PACE + MODEL)) == 1
 
 
 HOSTILE = [
@@ -178,7 +178,7 @@ HOSTILE = [
     ("m:1", "a"),
     ("1:m", "1:m"),
     ("m", ""),
-    ("m", "cs:waiting:m"),
+    ("m", "cs:{0}:waiting:m"),
     ("m", "*\n\x00{m}"),
     ("m", "ä"),
     ("m", "a\u0308"),
@@ -203,5 +203,5 @@ async def test_no_names_of_model_and_tenant_share_a_line(store: Store, takes_it:
             for claim in claims:
                 await append(store, ending(claim.request.request_id, 1, 2))
 
-    assert await store.commands.call("KEYS", keys.LINE + "*") == []
+    assert await store.commands.call("KEYS", keys.FIRST.key(keys.LINE + "*")) == []
     await check_invariants(store)

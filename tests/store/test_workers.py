@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from chatserve.engine.api import EngineStats, ModelCard
+from chatserve.prefix_digest import HeldPrefixes, PrefixDigest
 from chatserve.store import keys
 from chatserve.store.connection import Store
 from chatserve.store.workers import WorkerBeat
@@ -42,7 +43,7 @@ async def test_equal_cards_are_stored_once(store: Store) -> None:
     second = await store.workers.publish_card(make_card())
 
     assert first == second
-    assert len(await store.commands.call("KEYS", keys.CARD + "*")) == 1
+    assert len(await store.commands.call("KEYS", keys.GLOBAL.key(keys.CARD + "*"))) == 1
 
 
 async def test_changed_card_replaces_the_one_before(store: Store) -> None:
@@ -71,18 +72,18 @@ async def test_nobody_lives_in_an_empty_store(store: Store) -> None:
 async def test_worker_whose_beat_has_run_out_is_forgotten(store: Store) -> None:
     await store.workers.heartbeat(make_beat("w1"), TTL_MS)
     await store.workers.heartbeat(make_beat("w2"), TTL_MS)
-    await store.commands.call("PEXPIRE", keys.WORKER + "w1", 0)
+    await store.commands.call("PEXPIRE", keys.GLOBAL.key(keys.WORKER + "w1"), 0)
 
     live = await store.workers.live()
 
     assert [beat.worker_id for beat in live] == ["w2"]
-    assert await store.commands.call("SMEMBERS", keys.WORKERS) == ["w2"]
+    assert await store.commands.call("SMEMBERS", keys.GLOBAL.key(keys.WORKERS)) == ["w2"]
 
 
 async def test_beat_runs_out_by_itself(store: Store) -> None:
     await store.workers.heartbeat(make_beat("w"), TTL_MS)
 
-    assert 0 < await store.commands.call("PTTL", keys.WORKER + "w") <= TTL_MS
+    assert 0 < await store.commands.call("PTTL", keys.GLOBAL.key(keys.WORKER + "w")) <= TTL_MS
 
 
 async def test_removed_worker_is_gone_at_once(store: Store) -> None:
@@ -93,13 +94,33 @@ async def test_removed_worker_is_gone_at_once(store: Store) -> None:
     assert await store.workers.live() == []
 
 
+async def test_digest_lives_as_long_as_its_workers_heartbeat(store: Store) -> None:
+    digest = PrefixDigest.of(HeldPrefixes(16, 1, {"acme": bytes(range(64))}))
+    await store.workers.publish_digest("w1", digest, 5_000)
+
+    await store.workers.heartbeat(make_beat("w1"), TTL_MS)
+
+    assert await store.workers.digests(["w0", "w1"]) == {"w1": digest}
+    assert await store.commands.call("PTTL", keys.GLOBAL.key(keys.DIGEST + "w1")) > 5_000
+
+
+async def test_removed_worker_leaves_no_digest(store: Store) -> None:
+    digest = PrefixDigest.of(HeldPrefixes(16, 1, {}))
+    await store.workers.publish_digest("w", digest, TTL_MS)
+
+    await store.workers.remove("w")
+
+    assert await store.workers.digests(["w"]) == {}
+    assert await store.workers.digests([]) == {}
+
+
 async def test_heartbeat_keeps_the_card_and_tells_when_it_is_lost(store: Store) -> None:
     fingerprint = await store.workers.publish_card(make_card())
-    await store.commands.call("EXPIRE", keys.CARD + fingerprint, 5)
+    await store.commands.call("EXPIRE", keys.GLOBAL.key(keys.CARD + fingerprint), 5)
 
     kept = await store.workers.heartbeat(make_beat("w", fingerprint), TTL_MS)
-    remaining_s = await store.commands.call("TTL", keys.CARD + fingerprint)
-    await store.commands.call("DEL", keys.CARD + fingerprint)
+    remaining_s = await store.commands.call("TTL", keys.GLOBAL.key(keys.CARD + fingerprint))
+    await store.commands.call("DEL", keys.GLOBAL.key(keys.CARD + fingerprint))
     lost = await store.workers.heartbeat(make_beat("w", fingerprint), TTL_MS)
 
     assert kept

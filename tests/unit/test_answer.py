@@ -1,5 +1,7 @@
 """From engine outputs to the numbered events of an answer."""
 
+import pytest
+
 from chatserve.engine.answer import Answer
 from chatserve.engine.api import (
     EventKind,
@@ -23,9 +25,12 @@ def make_answer(
     text: str = "",
     token_ids: tuple[int, ...] = (),
     timeout_ms: int | None = None,
+    generates: bool = True,
 ) -> Answer:
     sampling = SamplingParams(max_tokens=9, seed=0)
-    request = GenerationRequest(ID, "m", (1, 2, 3), sampling, timeout_ms=timeout_ms)
+    request = GenerationRequest(
+        ID, "m", (1, 2, 3), sampling, timeout_ms=timeout_ms, generates=generates
+    )
     claim = Claim(request, 1, next_sequence, token_ids, text, queued_ms=5)
     return Answer(claim, now_s=0.0)
 
@@ -213,3 +218,18 @@ def test_an_answer_whose_time_is_over_fails_with_the_sizes_and_keeps_its_text() 
         "the answer was not complete 1.6 s after its request was queued, its timeout is 1.5 s"
     )
     assert answer.drain() is None
+
+
+@pytest.mark.parametrize("reason", [FinishReason.LENGTH, FinishReason.STOP])
+def test_warm_up_completes_without_a_token_and_says_what_it_computed(reason: FinishReason) -> None:
+    answer = make_answer(generates=False)
+
+    answer.take(token(7, "Hi", admitted_cached_tokens=1, finish_reason=reason), 0.1)
+
+    append = answer.drain()
+    assert append is not None
+    assert append.final is not None
+    assert kinds(append) == [EventKind.IN_PROGRESS, EventKind.COMPLETED]
+    assert (append.final.text, append.final.token_ids) == ("", ())
+    usage = append.final.outcome.usage
+    assert (usage.cached_tokens, usage.cache_write_tokens, usage.output_tokens) == (1, 2, 0)

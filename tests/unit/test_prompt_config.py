@@ -28,6 +28,15 @@ def test_add_takes_what_a_prompt_may_have() -> None:
     assert not config.waits
 
 
+def test_a_variable_is_given_once_for_each_name_and_its_default_may_hold_anything() -> None:
+    argv = ["prompt", "add", "support", "--file", "-", "--variable", "a=1,=2", "--variable", "b="]
+
+    config = load_config(argv, {})
+
+    assert isinstance(config, PromptConfig)
+    assert config.variables == (("a", "1,=2"), ("b", ""))
+
+
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
@@ -41,7 +50,13 @@ def test_add_takes_what_a_prompt_may_have() -> None:
         ("add support --file - --ttl 9", "--ttl: a pinned prompt is kept for good"),
         ("add --public --tenant acme --file -", "the preamble belongs to no tenant"),
         ("add support --file - --priority 1001", "--priority: must be from -1000 to 1000"),
-        ("fetch support", "must be one of list, add, show, remove"),
+        ("fetch support", "must be one of list, add, show, remove, activate, pin, unpin"),
+        ("activate support", "prompt activate: say by --version which one"),
+        ("activate support --version 0", "--version: must be from 1"),
+        ("list --version 1", "--version is not for `prompt list`"),
+        ("pin support --variable a=b", "--variable is not for `prompt pin`"),
+        ("add support --file - --variable a", "--variable: expected a name, = and a value, got"),
+        ("add s --file - --variable a=b --variable a=c", "there are two defaults for 'a'"),
     ],
 )
 def test_flags_that_make_no_sense_are_refused(line: str, complaint: str) -> None:

@@ -57,4 +57,4 @@ def test_several_choices_are_refused_on_the_socket() -> None:
     event = parse_client_event(orjson.dumps({"type": "response.create", **body}).decode())
 
     assert isinstance(event, BadEvent)
-    assert "n: only one answer per request is served on this socket" in event.error.message
+    assert "n: only one answer per request is served here" in event.error.message

@@ -14,6 +14,7 @@ from chatserve.protocol.client_events import (
     Resume,
     parse_client_event,
 )
+from chatserve.protocol.responses import PromptReference
 
 
 def parse(kind: str, **members: Any) -> Any:
@@ -60,6 +61,47 @@ def test_conversation_is_named_by_id_or_object(conversation: Any) -> None:
     assert event.request.fields.conversation == "conv_1"
 
 
+def test_prompt_is_a_reference_with_its_variables() -> None:
+    text = {"type": "input_text", "text": "two"}
+    prompt = {"id": "greeting", "version": "3", "variables": {"a": "one", "b": text}}
+
+    event = parse("response.create", model="m", input="Hi", prompt=prompt)
+
+    assert event.request.fields.prompt_reference == PromptReference(
+        "greeting", "3", {"a": "one", "b": "two"}
+    )
+
+
+def test_branch_names_the_message_that_it_follows() -> None:
+    members = {"conversation": "conv_1", "chatserve:parent_id": "msg_1"}
+
+    event = parse("response.create", model="m", input="Hi", **members)
+
+    assert event.request.fields.parent_id == "msg_1"
+
+
+@pytest.mark.parametrize("members", [{}, {"input": []}, {"input": "Hi"}])
+def test_warm_up_needs_no_input(members: Any) -> None:
+    event = parse("response.create", model="m", generate=False, **members)
+
+    assert not event.request.fields.generate
+
+
+def test_answer_needs_an_input() -> None:
+    event = parse("response.create", model="m")
+
+    assert (event.error.param, event.error.code) == ("input", "missing_required_parameter")
+
+
+def test_fingerprint_is_what_was_said_and_not_how() -> None:
+    first = parse("response.create", model="m", input="Hi", event_id="e1", metadata=None)
+    same = parse("response.create", input="Hi", model="m", event_id="e1", stream_id="lane")
+    other = parse("response.create", model="m", input="Ho", event_id="e1")
+
+    assert first.request.fingerprint == same.request.fingerprint
+    assert first.request.fingerprint != other.request.fingerprint
+
+
 def test_unknown_names_of_a_create_are_reported() -> None:
     event = parse("response.create", model="m", input="Hi", colour="red")
 
@@ -78,13 +120,21 @@ def test_unknown_names_of_a_create_are_reported() -> None:
         ({"conversation": "c", "store": False}, None, "invalid_value"),
         ({"metadata": {"k": 5}}, "metadata.k", "invalid_type"),
         ({"metadata": {str(i): "v" for i in range(17)}}, "metadata", "invalid_value"),
-        ({"generate": False}, "generate", "unsupported"),
+        ({"generate": "no"}, "generate", "invalid_type"),
+        ({"prompt": "p"}, "prompt", "invalid_type"),
+        ({"prompt": {}}, "prompt.id", "missing_required_parameter"),
+        ({"prompt": {"id": "p", "variables": {"v": 5}}}, "prompt.variables.v", "invalid_type"),
+        (
+            {"prompt": {"id": "p", "variables": {"v": {"type": "input_image"}}}},
+            "prompt.variables.v.type",
+            "unsupported",
+        ),
         ({"stream": False}, "stream", "unsupported"),
         ({"tools": [{"type": "function"}]}, "tools", "unsupported"),
         ({"text": {"format": {"type": "json_schema"}}}, "text", "unsupported"),
         ({"stream_options": {"include_usage": True}}, "stream_options", "unsupported"),
         ({"truncation": "auto"}, "truncation", "unsupported"),
-        ({"chatserve:parent_id": "msg_1"}, "chatserve:parent_id", "unsupported"),
+        ({"chatserve:parent_id": "msg_1"}, None, "invalid_value"),
         ({"max_output_tokens": 0}, "max_output_tokens", "invalid_value"),
         ({"event_id": ""}, "event_id", "invalid_value"),
         ({"event_id": 5}, "event_id", "invalid_type"),

@@ -5,8 +5,21 @@ from typing import Any
 import pytest
 from openai.types.responses.responses_server_event import ResponseWsError
 
-from chatserve.errors import InvalidRequest, QueueFull
-from chatserve.protocol.errors import describe, error_body, error_frame
+from chatserve.errors import (
+    AnswerFailed,
+    ClientError,
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    QueueFull,
+    Unavailable,
+)
+from chatserve.protocol.errors import (
+    describe,
+    error_body,
+    error_frame,
+    responses_error_object,
+)
 
 ERROR = InvalidRequest("n: no", code="unsupported", param="n")
 
@@ -55,3 +68,19 @@ def test_frame_says_when_to_try_again() -> None:
 )
 def test_description_is_short_whatever_was_received(value: Any, expected: str) -> None:
     assert describe(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "family"),
+    [
+        (InvalidRequest("no"), "invalid_request"),
+        (Conflict("no"), "invalid_request"),
+        (NotFound("no"), "not_found"),
+        (QueueFull("full", retry_after_s=2), "too_many_requests"),
+        (Unavailable("away"), "server_error"),
+        (AnswerFailed("lost"), "server_error"),
+    ],
+)
+def test_responses_surface_has_its_own_families(error: ClientError, family: str) -> None:
+    assert responses_error_object(error)["type"] == family
+    assert error_frame(error)["error"]["type"] == family

@@ -10,7 +10,12 @@ from openai.types.responses.responses_server_event import ResponsesServerEvent
 from pydantic import TypeAdapter, ValidationError
 
 from chatserve.engine.api import EventKind, FinishReason, LogEvent, Outcome, Timings, Usage
-from chatserve.protocol.events import ResponseHead, ResponseProjector, gap_events
+from chatserve.protocol.events import (
+    ResponseHead,
+    ResponseProjector,
+    final_response,
+    gap_events,
+)
 
 HEAD = ResponseHead(
     response_id="resp_1",
@@ -186,6 +191,37 @@ def test_terminal_event_follows_on_the_snapshot_of_a_gap() -> None:
     assert terminal["sequence_number"] == 9
     assert terminal["response"]["output"][0]["content"][0]["text"] == "Hello"
     server_event.validate_python(terminal)
+
+
+@pytest.mark.parametrize("reason", list(FinishReason))
+@pytest.mark.parametrize("texts", [(), ("Hel", "lo")])
+def test_object_without_its_log_is_the_one_that_the_log_told(
+    reason: FinishReason, texts: tuple[str, ...]
+) -> None:
+    log = log_of(*texts, reason=reason)
+    outcome = log[-1].outcome
+    assert outcome is not None
+    is_cut_short = not texts and reason in (FinishReason.ABORT, FinishReason.ERROR)
+    if is_cut_short:  # it ends before it has an item
+        log = [*log[:3], log[-1]]
+
+    *_, terminal = project(log)
+
+    assert final_response(HEAD, "".join(texts), outcome) == terminal["response"]
+
+
+def test_object_in_flight_has_the_text_so_far() -> None:
+    projector = ResponseProjector(HEAD)
+    queued = projector.response_so_far()
+    for number, event in enumerate(log_of("Hel", "lo")[:6]):
+        projector.project(number, event)
+
+    running = projector.response_so_far()
+
+    assert (queued["status"], queued["output"]) == ("queued", [])
+    assert running["status"] == "in_progress"
+    assert running["output"][0]["content"][0]["text"] == "Hel"
+    assert running["output"][0]["status"] == "in_progress"
 
 
 @pytest.mark.parametrize(

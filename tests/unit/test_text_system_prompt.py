@@ -11,14 +11,18 @@ from chatserve.text.prompt import PromptEncoder
 from chatserve.text.system_prompt import (
     leading_ids_of_preamble,
     leading_ids_of_prompt,
-    with_preamble,
+    with_system_text,
 )
+from chatserve.text.variables import fill
 
 PREAMBLE = "You are a helpful AI assistant."
 TEXT = "The quick brown fox jumps over the lazy dog."
 
 SYSTEM_AS_A_LINE = (
     "{% for m in messages %}{{ '<|' + m['role'] + '|>' + m['content'] + '\n' }}{% endfor %}"
+)
+SYSTEM_TRIMMED = (
+    "{% for m in messages %}{{ '<|' + m['role'] + '|>' + m['content'].strip() + '\n' }}{% endfor %}"
 )
 SYSTEM_IN_THE_LAST_QUESTION = (
     "{% for m in messages %}{% if m['role'] != 'system' %}"
@@ -66,23 +70,31 @@ def prompt(encoder: PromptEncoder, system: str | None, *said: str) -> tuple[int,
 def test_the_preamble_stands_before_the_text_of_the_first_message(role: str) -> None:
     said = [ChatMessage(role, "text"), ChatMessage("user", "q"), ChatMessage("system", "later")]
 
-    made = with_preamble(said, "preamble")
+    made = with_system_text(said, "preamble")
 
     assert made == [ChatMessage("system", "preamble\n\ntext"), *said[1:]]
 
 
 @pytest.mark.parametrize("said", [[ChatMessage("user", "q")], [], [ChatMessage("system", "")]])
 def test_without_a_text_the_preamble_is_the_system_message(said: list[ChatMessage]) -> None:
-    made = with_preamble(said, "preamble")
+    made = with_system_text(said, "preamble")
 
     assert made[0] == ChatMessage("system", "preamble")
     assert made[1:] == [message for message in said if message.role == "user"]
 
 
+def test_a_persona_and_a_preamble_stand_before_the_clients_text_in_this_order() -> None:
+    said = [ChatMessage("system", "client"), ChatMessage("user", "q")]
+
+    made = with_system_text(with_system_text(said, "persona"), "preamble")
+
+    assert made == [ChatMessage("system", "preamble\n\npersona\n\nclient"), said[1]]
+
+
 def test_without_a_preamble_a_conversation_stays_as_it_is() -> None:
     said = [ChatMessage("developer", "text"), ChatMessage("user", "q")]
 
-    assert with_preamble(said, None) == said
+    assert with_system_text(said, None) == said
 
 
 # ── What prompts have in common ──────────────────────────────────────────────────────────────
@@ -164,3 +176,51 @@ def test_a_template_without_a_system_role_says_so() -> None:
         leading_ids_of_preamble(encoder, PREAMBLE)
     with pytest.raises(InvalidRequest, match="System role not supported"):
         leading_ids_of_prompt(encoder, None, TEXT)
+
+
+# ── Variables ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", DEFINITIONS)
+@pytest.mark.parametrize(
+    "text", ["The quick {{a}} jumps", "The qui{{a}}", "漢字{{a}}", "{{a}}{{b}}"]
+)
+@settings(max_examples=25, deadline=None)
+@given(value=texts, question=texts)
+def test_a_prompts_ids_lead_every_conversation_whatever_its_variables_values_are(
+    kind: str, text: str, value: str, question: str
+) -> None:
+    encoder = ENCODERS[kind]
+
+    leading = leading_ids_of_prompt(encoder, PREAMBLE, text)
+
+    filled = fill(text, {"a": value, "b": "b"})
+    assert prompt(encoder, f"{PREAMBLE}\n\n{filled}", question)[: len(leading)] == leading
+
+
+def test_a_prompts_ids_reach_up_to_its_first_variable() -> None:
+    encoder = make_encoder()
+
+    leading = leading_ids_of_prompt(encoder, None, "The quick brown fox, {{name}}, and more.")
+
+    assert encoder.tokenizer.decode(leading).endswith("The quick brown fox,")
+
+
+def test_a_word_that_touches_a_variable_is_left_to_the_value() -> None:
+    """A value may continue the word, and then other tokens stand for it."""
+    encoder = make_encoder()
+
+    leading = leading_ids_of_prompt(encoder, None, "The quick bro{{rest}} fox.")
+
+    assert encoder.tokenizer.decode(leading).endswith("The quick")
+    whole = prompt(encoder, "The quick brown fox.", "q")
+    assert whole[: len(leading)] == leading
+
+
+def test_an_empty_value_at_the_end_is_no_other_beginning() -> None:
+    encoder = make_encoder(template=SYSTEM_TRIMMED)
+
+    leading = leading_ids_of_prompt(encoder, None, "The quick {{name}}")
+
+    assert prompt(encoder, "The quick ", "q")[: len(leading)] == leading
+    assert encoder.tokenizer.decode(leading).endswith("The quick")

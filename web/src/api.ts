@@ -31,11 +31,15 @@ export function listSessions(before?: string): Promise<WireList<WireConversation
   return call("GET", `v1/chatserve/conversations?${query}`);
 }
 
-/** Store a new session, with its system prompt as first item unless that is empty. */
+/**
+ * Store a new session, with its system prompt as first item unless that is empty. The title stands
+ * in until the server has a better one.
+ */
 export function createSession(systemPrompt: string, title: string): Promise<WireConversation> {
   const items =
     systemPrompt === "" ? [] : [{ type: "message", role: "system", content: systemPrompt }];
-  return call("POST", "v1/conversations", { items, title });
+  const body = { items, title, "chatserve:title_source": "words" };
+  return call("POST", "v1/conversations", body);
 }
 
 export function getSession(sessionId: string): Promise<WireConversation> {

@@ -2,18 +2,22 @@
 -- constants of keys.py (KEY: prefixes, TTL: lifetimes in seconds, line_key).
 --
 -- Fields of request:{id}, which exists exactly while the request is in flight:
---   payload, model, tenant         what to do, and for whom
+--   payload, model, tenant, user   what to do, and for whom
 --   input_tokens                   the length of the prompt
 --   score                          its place in its tenant's line, see fair_queue.lua
 --   enqueued_ms                    server time of the first enqueue
 --   timeout_ms, deadline_ms        how long after that it must end, and when; neither is often set
+--   route                          which worker should rather take it than another, see claim.lua
 --   epoch, owner                   the current lease; no owner while it is queued
 --   output_weight                  what its owner is charged for an output token
 --   output_tokens                  how many of them its tenant was charged for
 --   next                           the number of the next event of its log
 --   cancelled                      set when a cancel reached it under an owner
 --   times_lost                     how many leases have run out
+--   limits                         what it reserved of which limits, if of any; see limits.lua
+--   reader:{gateway}               set while that gateway has readers of the answer, see reading.py
 --   session_id, message_id         where the answer goes at the end; session_id may be empty
+--   parent_id                      in a session, the message that the answer follows
 
 -- Server time, the one clock that all gateways and workers share.
 local function now_us()
@@ -60,11 +64,4 @@ end
 -- Wake the workers of a model.
 local function ring(model)
   ring_bell(KEY.bell .. model)
-end
-
--- Put a session to the top of the list.
-local function touch_session(session_id)
-  local now = now_ms()
-  redis.call('HSET', KEY.session .. session_id, 'updated_ms', now)
-  redis.call('ZADD', KEY.sessions, now, session_id)
 end

@@ -1,20 +1,23 @@
 -- Store a session with its first messages, unless there is one under this id.
 --
--- Keys:      session, messages:{id}; sessions
--- Arguments: id, title, metadata (JSON), then one run (see take) for each message
+-- Keys:      session, messages, tree:{id}; sessions or archived
+-- Arguments: options (JSON: id and the fields of the session, created_ms and updated_ms if they are
+--            not now), then one run (see take) for each message
 -- Returns:   1 when it was created, 0 when it exists
 --
 -- One script, because a session must not be listed without its messages, and a repetition must not
 -- append them again.
 
-local id, title, metadata = ARGV[1], ARGV[2], ARGV[3]
+local options = cjson.decode(ARGV[1])
+local id = options.id
 if redis.call('EXISTS', KEY.session .. id) == 1 then return 0 end
 
-redis.call('HSET', KEY.session .. id, 'title', title, 'metadata', metadata, 'created_ms', now_ms())
-touch_session(id)
-local message, at = take(4)
-while message do
-  redis.call('XADD', KEY.messages .. id, '*', unpack(message))
-  message, at = take(at)
-end
+local created_ms, updated_ms = options.created_ms or now_ms(), options.updated_ms or now_ms()
+redis.call('HSET', KEY.session .. id, 'tenant', options.tenant, 'user', options.user,
+  'title', options.title, 'title_source', options.title_source, 'metadata', options.metadata,
+  'archived', options.archived, 'pinned', options.pinned, 'version', 0,
+  'created_ms', created_ms, 'updated_ms', updated_ms)
+redis.call('ZADD', list_of(id), updated_ms, id)
+note_user(options.tenant, options.user)
+append_messages(id, 2, '')
 return 1

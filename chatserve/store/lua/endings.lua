@@ -1,23 +1,12 @@
 -- How a lease and a request end, whoever ends them. Shared by the scripts like common.lua.
 
--- Append the model's message to the session and let the next turn begin.
-local function end_turn(id, session_id, message_id, answer)
-  redis.call('XADD', KEY.messages .. session_id, '*',
-    'message_id', message_id, 'role', 'assistant', 'content', answer.text,
-    'created_at', math.floor(now_ms() / 1000), 'response_id', id, 'status', answer.status,
-    'token_ids', answer.token_ids, 'outcome', answer.outcome)
-  if redis.call('HGET', KEY.session .. session_id, 'active_response_id') == id then
-    redis.call('HDEL', KEY.session .. session_id, 'active_response_id')
-  end
-  touch_session(session_id)
-end
-
 -- End a request whose terminal event has just been logged.
 -- `answer` has status, text, token_ids (comma list) and outcome (JSON).
 --   1. The record, unless it was deleted meanwhile, gets the answer.
 --   2. The session, if there is one, gets the message, and the record lives as long as it does.
 --      A record whose session is gone goes with the log; one without a session has its own ttl.
---   3. Nothing is in flight any more: the seat is free, and the tenant may have been the last.
+--   3. What it used is counted, and what it had reserved beyond that goes back.
+--   4. Nothing is in flight any more: the seat is free, and the tenant may have been the last.
 local function finish(id, answer)
   local record = KEY.response .. id
   local has_record = redis.call('EXISTS', record) == 1
@@ -41,7 +30,10 @@ local function finish(id, answer)
   else
     redis.call('PERSIST', record)
   end
-  redis.call('EXPIRE', KEY.log .. id, TTL.log)                                -- 3
+  local usage = cjson.decode(answer.outcome).usage                            -- 3
+  count_usage(id, usage)
+  settle(id, usage)
+  redis.call('EXPIRE', KEY.log .. id, TTL.log)                                -- 4
   redis.call('DEL', KEY.request .. id)
   if owner then end_lease(id, model, tenant) end
   forget_counters(model)
@@ -111,9 +103,37 @@ local function give_back(id)
   ring(model)
 end
 
+-- Stop a request wherever it is, and return what that meant: see cancel.lua.
+-- Keys: request, response, log:{id}; those of fair_queue.lua; inbox of its owner; those of finish.
+local function stop_request(id)
+  local request = redis.call('HMGET', KEY.request .. id, 'model', 'tenant', 'owner')
+  local model, tenant, owner = unpack(request)
+  if not model then
+    return redis.call('EXISTS', KEY.response .. id) == 1 and 'already_finished' or 'not_found'
+  end
+  if not owner then
+    leave_line(id, model, tenant)
+    bury(id, 'abort')
+    return 'finished_in_queue'
+  end
+  -- The flag outlives the owner: whoever takes the request from it ends it.
+  redis.call('HSET', KEY.request .. id, 'cancelled', 1)
+  redis.call('XADD', KEY.inbox .. owner, 'MAXLEN', '~', 10000, '*', 'request_id', id)
+  redis.call('EXPIRE', KEY.inbox .. owner, TTL.idle)
+  return 'signalled'
+end
+
 -- Delete a record, and its log unless that is still being written: it would begin anew.
 -- Returns whether there was a record.
 local function forget_response(id)
   if redis.call('EXISTS', KEY.request .. id) == 0 then redis.call('DEL', KEY.log .. id) end
   return redis.call('DEL', KEY.response .. id)
+end
+
+-- Delete the record of the response that made a message, if one did. `entry` is of messages:{id}.
+local function forget_answer(entry)
+  local fields = entry[2]
+  for i = 1, #fields, 2 do
+    if fields[i] == 'response_id' and fields[i + 1] ~= '' then forget_response(fields[i + 1]) end
+  end
 end

@@ -8,8 +8,9 @@
 --   counters:{model}      counters of the other tenants, as long as they matter
 --   line:{model, tenant}  the tenant's waiting requests, by score
 --   seats:{model}         how many requests of each tenant are leased
---   flow:{model}          `depth`: how many requests wait; `floor`: the counter of the tenant whose
---                         turn was last, as it was then
+--   flow:{model}          `depth`: how many requests wait; `floor`: the lowest counter of those that
+--                         waited at the last turn, which is that tenant's, as it was then, unless
+--                         all that it had was meant for another worker (claim.lua)
 --   pace:{model}          how many requests left the queue, by spans of ten seconds
 --   deadlines             requests of all models that wait and must end by a time, by that time
 --
@@ -52,6 +53,15 @@ end
 local function entry_level(model)
   local _, lowest = lowest_waiting(model)
   return lowest or tonumber(redis.call('HGET', KEY.flow .. model, 'floor') or 0)
+end
+
+-- Lift the tenants that wait below a level to it. Only other partitions' service makes one higher
+-- than those that wait here, so mostly there is none.
+local function lift_waiting(model, level)
+  local waiting = KEY.waiting .. model
+  for _, tenant in ipairs(redis.call('ZRANGEBYSCORE', waiting, '-inf', '(' .. level)) do
+    redis.call('ZADD', waiting, level, tenant)
+  end
 end
 
 -- Add to the counter of a tenant that has something waiting or leased, where it stands.

@@ -1,13 +1,24 @@
 -- Set fields of a session that exists.
 --
--- Keys:      session:{id}
--- Arguments: id, then names and values in turn
--- Returns:   1 when it was changed, 0 when there is no such session
+-- Keys:      session:{id}; sessions, archived
+-- Arguments: id, the version and the title_source that it must have ('' for any), then names and
+--            values in turn
+-- Returns:   'changed', 'no_session', 'version_conflict' or 'better_title'
 --
 -- One script, because a session deleted between the question and the change would come back with
--- nothing but the changed fields.
+-- nothing but the changed fields, because a change made in between would be lost, and because a
+-- session must always stand in exactly one list.
 
-local session = KEY.session .. ARGV[1]
-if redis.call('EXISTS', session) == 0 then return 0 end
-if #ARGV > 1 then redis.call('HSET', session, unpack(ARGV, 2)) end
-return 1
+local id, version, title_source = ARGV[1], ARGV[2], ARGV[3]
+local session = KEY.session .. id
+if redis.call('EXISTS', session) == 0 then return 'no_session' end
+local found = redis.call('HMGET', session, 'version', 'title_source', 'updated_ms')
+if version ~= '' and version ~= found[1] then return 'version_conflict' end
+if title_source ~= '' and title_source ~= found[2] then return 'better_title' end
+if #ARGV == 3 then return 'changed' end
+
+redis.call('ZREM', list_of(id), id)
+redis.call('HSET', session, unpack(ARGV, 4))
+redis.call('HINCRBY', session, 'version', 1)
+redis.call('ZADD', list_of(id), found[3], id)
+return 'changed'

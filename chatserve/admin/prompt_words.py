@@ -1,62 +1,39 @@
 """What the live workers say of registered prompts, in words.
 
-Owns the join of registry, heartbeats and news, the words for each state, and the sentences about
-it. Asks the store, changes nothing.
+Owns the words for each state, and the sentences about it.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from chatserve.engine.api import PrefixState
-from chatserve.store.connection import Store
+from chatserve.store.named_prompt import NamedPrompt
 from chatserve.store.prompt_news import PromptStatus
-from chatserve.store.prompts import NamedPrompt
+from chatserve.store.prompt_reports import PromptReport
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerReport:
-    """What one live worker says of a prompt; nothing yet where the status is None."""
-
-    worker_id: str
-    model: str
-    status: PromptStatus | None
-
-    @property
-    def is_final(self) -> bool:
-        return self.status is not None and self.status.state is not PrefixState.WARMING
-
-    @property
-    def is_refusal(self) -> bool:
-        return self.status is not None and self.status.state is PrefixState.REFUSED
+def settings_of(prompt: NamedPrompt) -> str:
+    """Return what was asked for, which is not what the workers have made of it."""
+    if prompt.is_pinned:
+        return f"{title_of(prompt)}: to be pinned"
+    expiry = "" if prompt.ttl_s is None else f", dropped when unused for {prompt.ttl_s:g} s"
+    return f"{title_of(prompt)}: to be cached, priority {prompt.priority}{expiry}"
 
 
-@dataclass(frozen=True, slots=True)
-class PromptReport:
-    """A prompt as it is registered now, and what each live worker says of it."""
+def versions_of(shown: NamedPrompt, current: NamedPrompt, kept: Sequence[NamedPrompt]) -> str:
+    """Return which version is shown, what there is beside it, and which variables it has."""
+    is_current = shown.version == current.version
+    others = ", ".join(str(each.version) for each in kept if each.version != shown.version)
+    line = f"version {shown.version}" + (", current" if is_current else f", not {current.version}")
+    line += f"; kept too: {others}" if others else ""
+    if shown.variables:
+        line += "; variables: " + ", ".join(_variable(shown, name) for name in shown.variables)
+    return line
 
-    prompt: NamedPrompt
-    workers: tuple[WorkerReport, ...]
 
-
-async def read_reports(store: Store, prompts: Sequence[NamedPrompt]) -> list[PromptReport]:
-    """Return a report for each prompt, in the order given."""
-    beats = await store.workers.live()
-    news = await store.prompt_news.read([beat.worker_id for beat in beats])
-    known = {
-        (worker_id, status.tenant, status.name, status.revision): status
-        for worker_id, statuses in news.items()
-        for status in statuses
-    }
-
-    def report(prompt: NamedPrompt) -> PromptReport:
-        key = (prompt.tenant, prompt.name, prompt.revision)
-        said = ((beat, known.get((beat.worker_id, *key))) for beat in beats)
-        return PromptReport(
-            prompt, tuple(WorkerReport(beat.worker_id, beat.model, each) for beat, each in said)
-        )
-
-    return [report(prompt) for prompt in prompts]
+def _variable(prompt: NamedPrompt, name: str) -> str:
+    default = prompt.defaults.get(name)
+    return name if default is None else f"{name}={default!r}"
 
 
 def title_of(prompt: NamedPrompt) -> str:

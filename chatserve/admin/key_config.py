@@ -1,0 +1,141 @@
+"""The settings of `chatserve key`.
+
+Owns which flag belongs to which action, and how a lifetime is written. What a name may be is the
+store's business. Only where the store is may come from a variable, as with `chatserve prompt`.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chatserve import setting_kinds as kinds
+from chatserve.admin.action_flags import check_action_flags
+from chatserve.admin.quota_flags import QUOTA_NAMES, quota_flag
+from chatserve.config import DATA_DIR
+from chatserve.environment import default_data_dir
+from chatserve.errors import ConfigError
+from chatserve.settings import Kind, check_settings, setting
+
+_TAKES = {
+    "list": frozenset({"tenant", "as_json"}),
+    "add": QUOTA_NAMES | {"tenant", "user", "role", "label", "expires_s", "is_quiet", "as_json"},
+    "show": frozenset({"key_id", "as_json"}),
+    "rotate": frozenset({"key_id", "grace_s", "is_quiet", "as_json"}),
+    "revoke": frozenset({"key_id", "as_json"}),
+}
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
+_MAX_LIFETIME_S = 100 * 365 * 24 * 3600
+_MAX_GRACE_S = 30 * 24 * 3600
+
+
+def _parse_lifetime(value: str) -> int:
+    found = re.fullmatch(r"(\d{1,9})([smhd])", value)
+    if found is None:
+        raise ValueError(f"expected a number with s, m, h or d, such as 90d, got {value!r}")
+    return int(found[1]) * _UNITS_S[found[2]]
+
+
+def _lifetime(low_s: int, high_s: int) -> Kind:
+    def check(value: int) -> str | None:
+        days = high_s // _UNITS_S["d"]
+        return None if low_s <= value <= high_s else f"must be from {low_s}s to {days}d"
+
+    return Kind(_parse_lifetime, "TIME", check)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyConfig:
+    """What `chatserve key` was asked to do.
+
+    Used from: the command line.
+    """
+
+    action: str = setting(
+        "action",
+        f"what to do: {', '.join(_TAKES)}",
+        kinds.choice(*_TAKES, metavar="ACTION"),
+        default="list",
+    )
+    key_id: str | None = setting(
+        "id", "show, rotate, revoke: which key, by its id", kinds.text("ID"), default=None
+    )
+    tenant: str | None = setting(
+        "--tenant",
+        "whose key; the tenant must exist",
+        kinds.text("TENANT"),
+        default=None,
+        default_text="none; list: all",
+        is_variable=False,
+    )
+    user: str | None = setting(
+        "--user",
+        "add: whose conversations it opens",
+        kinds.text("USER"),
+        default=None,
+        is_variable=False,
+    )
+    role: str = setting(
+        "--role",
+        "add: member, or operator, who may also administer all tenants",
+        kinds.choice("member", "operator", metavar="ROLE"),
+        default="member",
+        is_variable=False,
+    )
+    label: str | None = setting(
+        "--label", "add: a note for people", kinds.text("TEXT"), default=None, is_variable=False
+    )
+    expires_s: int | None = setting(
+        "--expires",
+        "add: how long it works, such as 90d or 12h",
+        _lifetime(1, _MAX_LIFETIME_S),
+        default=None,
+        default_text="until it is revoked",
+        is_variable=False,
+    )
+    grace_s: int = setting(
+        "--grace",
+        "rotate: how long the old secret works as well, such as 1h",
+        _lifetime(0, _MAX_GRACE_S),
+        default=0,
+        default_text="0s",
+        is_variable=False,
+    )
+    requests_per_minute: int | str | None = quota_flag(
+        "requests_per_minute", "add: requests in a minute"
+    )
+    tokens_per_minute: int | str | None = quota_flag(
+        "tokens_per_minute", "add: tokens in a minute, of prompts and answers"
+    )
+    parallel_responses: int | str | None = quota_flag(
+        "parallel_responses", "add: responses in flight at a time"
+    )
+    connections: int | str | None = quota_flag("connections", "add: WebSockets at a time")
+    is_quiet: bool = setting(
+        "--quiet",
+        "add, rotate: print the secret and nothing else",
+        kinds.switch(value=True),
+        default=False,
+        is_variable=False,
+    )
+    as_json: bool = setting(
+        "--json", "print as JSON", kinds.switch(value=True), default=False, is_variable=False
+    )
+    redis_url: str | None = setting(
+        "--redis-url",
+        "store to use",
+        kinds.store_url(),
+        default=None,
+        default_text="that of `chatserve serve` on this data folder",
+    )
+    data_dir: Path = field(default_factory=default_data_dir, metadata=DATA_DIR)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        check_action_flags(self, "key", _TAKES[self.action])
+        if "key_id" in _TAKES[self.action] and self.key_id is None:
+            raise ConfigError(f"key {self.action}: name a key by its id, see `chatserve key list`")
+        if self.action == "add" and (self.tenant is None or self.user is None):
+            raise ConfigError("key add: say by --tenant and --user whose key it is to be")
+        if self.is_quiet and self.as_json:
+            raise ConfigError("--quiet and --json: give one of them")

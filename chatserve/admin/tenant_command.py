@@ -1,0 +1,132 @@
+"""`chatserve tenant`: what an operator does with the tenants.
+
+Owns the actions and what they print. The rules and bounds are the store's.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TextIO
+
+from chatserve.admin.output import write_text
+from chatserve.admin.quota_flags import with_flags
+from chatserve.admin.store_access import open_service_store
+from chatserve.admin.table import NOTHING, as_table
+from chatserve.admin.tenant_config import ALL_MODELS, TenantConfig
+from chatserve.errors import ConfigError, InvalidRequest, NotFound
+from chatserve.store.codec import dump_json
+from chatserve.store.connection import Store
+from chatserve.store.tenant_removal import remove_tenant
+from chatserve.store.tenants import Quotas, Tenant
+
+_AT_A_TIME = 200
+_HEADINGS = ("TENANT", "SINCE", "MODELS", "QUOTAS")
+
+
+async def run_tenant_command(config: TenantConfig, out: TextIO) -> int:
+    """Do what was asked and return the exit code.
+
+    Raises:
+        ConfigError: A name or a quota is not allowed.
+        NotFound, Conflict: There is no such tenant, or there is one already.
+        StoreError: The store does not answer.
+        OutputError: The output cannot be written.
+    """
+    store = await open_service_store(config.redis_url, config.data_dir)
+    try:
+        if config.action == "remove":
+            write_text(out, await _remove(store, config))
+        else:
+            write_text(out, _printed(await _tenants(store, config), config))
+    except InvalidRequest as error:
+        raise ConfigError(error.message) from error
+    finally:
+        await store.aclose()
+    return 0
+
+
+async def all_tenants(store: Store) -> AsyncIterator[Tenant]:
+    """Yield every tenant, by name."""
+    after = ""
+    while some := await store.tenants.list(_AT_A_TIME, after):
+        for tenant in some:
+            yield tenant
+        after = some[-1].name
+
+
+def quotas_in_words(quotas: Quotas) -> str:
+    """Return the quotas that are set, in one line."""
+    named = (f"{name.replace('_', ' ')} {limit:,}" for name, limit in quotas.to_dict().items())
+    return ", ".join(named) or NOTHING
+
+
+def day_of(time_s: int) -> str:
+    """Return the day of a time in seconds since 1970, as UTC has it."""
+    return datetime.fromtimestamp(time_s, UTC).date().isoformat()
+
+
+async def _tenants(store: Store, config: TenantConfig) -> list[Tenant]:
+    """Do what was asked and return the tenants that it was about."""
+    name = config.name or ""
+    match config.action:
+        case "add":
+            quotas = Quotas.from_dict(with_flags(config, {}))
+            tenant = Tenant(name, quotas=quotas, models=_models(config) or ())
+            return [await store.tenants.add(tenant)]
+        case "show":
+            return [await _known(store, name)]
+        case "set":
+            return [await _set(store, config, name)]
+        case _:
+            return [tenant async for tenant in all_tenants(store)]
+
+
+async def _set(store: Store, config: TenantConfig, name: str) -> Tenant:
+    before = await _known(store, name)
+    quotas = Quotas.from_dict(with_flags(config, before.quotas.to_dict()))
+    tenant = await store.tenants.update(name, quotas=quotas, models=_models(config))
+    if tenant is None:
+        raise _no_tenant(name)
+    return tenant
+
+
+async def _remove(store: Store, config: TenantConfig) -> str:
+    name = config.name or ""
+    removed = await remove_tenant(store, name)
+    if removed is None:
+        raise _no_tenant(name)
+    if config.as_json:
+        return dump_json({"name": name, **asdict(removed)}) + "\n"
+    return (
+        f"removed tenant {name!r}: {removed.num_keys} keys, {removed.num_prompts} prompts, "
+        f"{removed.num_sessions} conversations, {removed.num_responses} other responses\n"
+    )
+
+
+def _models(config: TenantConfig) -> tuple[str, ...] | None:
+    """Return the models that were named, none for all of them, None where nothing was said."""
+    return () if config.models == (ALL_MODELS,) else config.models
+
+
+async def _known(store: Store, name: str) -> Tenant:
+    tenant = await store.tenants.get(name)
+    if tenant is None:
+        raise _no_tenant(name)
+    return tenant
+
+
+def _printed(tenants: Sequence[Tenant], config: TenantConfig) -> str:
+    if config.as_json:
+        documents = [{**asdict(tenant), "quotas": tenant.quotas.to_dict()} for tenant in tenants]
+        return dump_json(documents if config.action == "list" else documents[0]) + "\n"
+    return as_table(_HEADINGS, map(_row, tenants))
+
+
+def _row(tenant: Tenant) -> tuple[str, ...]:
+    name = f"{tenant.name} (being removed)" if tenant.is_closed else tenant.name
+    models = ",".join(tenant.models) or ALL_MODELS
+    return name, day_of(tenant.created_at), models, quotas_in_words(tenant.quotas)
+
+
+def _no_tenant(name: str) -> NotFound:
+    return NotFound(f"there is no tenant {name[:80]!r}")

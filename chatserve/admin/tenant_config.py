@@ -1,0 +1,82 @@
+"""The settings of `chatserve tenant`.
+
+Owns which flag belongs to which action. What a name may be is the store's business. Only where the
+store is may come from a variable, as with `chatserve prompt`.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chatserve import setting_kinds as kinds
+from chatserve.admin.action_flags import check_action_flags
+from chatserve.admin.quota_flags import QUOTA_NAMES, quota_flag
+from chatserve.config import DATA_DIR
+from chatserve.environment import default_data_dir
+from chatserve.errors import ConfigError
+from chatserve.settings import check_settings, setting
+
+ALL_MODELS = "all"
+
+_TAKES = {
+    "list": frozenset({"as_json"}),
+    "add": QUOTA_NAMES | {"name", "models", "as_json"},
+    "show": frozenset({"name", "as_json"}),
+    "set": QUOTA_NAMES | {"name", "models", "as_json"},
+    "remove": frozenset({"name", "as_json"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TenantConfig:
+    """What `chatserve tenant` was asked to do.
+
+    Used from: the command line.
+    """
+
+    action: str = setting(
+        "action",
+        f"what to do: {', '.join(_TAKES)}",
+        kinds.choice(*_TAKES, metavar="ACTION"),
+        default="list",
+    )
+    name: str | None = setting(
+        "name", "which tenant; stands right after the action", kinds.text("NAME"), default=None
+    )
+    models: tuple[str, ...] | None = setting(
+        "--models",
+        f"add, set: models that it may use, separated by commas, or `{ALL_MODELS}`",
+        kinds.names("NAMES", r".+", "names of models"),
+        default=None,
+        default_text="all",
+        is_variable=False,
+    )
+    requests_per_minute: int | str | None = quota_flag(
+        "requests_per_minute", "add, set: requests in a minute"
+    )
+    tokens_per_minute: int | str | None = quota_flag(
+        "tokens_per_minute", "add, set: tokens in a minute, of prompts and answers"
+    )
+    parallel_responses: int | str | None = quota_flag(
+        "parallel_responses", "add, set: responses in flight at a time"
+    )
+    connections: int | str | None = quota_flag("connections", "add, set: WebSockets at a time")
+    pinned_pages: int | str | None = quota_flag(
+        "pinned_pages", "add, set: KV pages of its pinned prompts"
+    )
+    as_json: bool = setting(
+        "--json", "print as JSON", kinds.switch(value=True), default=False, is_variable=False
+    )
+    redis_url: str | None = setting(
+        "--redis-url",
+        "store to use",
+        kinds.store_url(),
+        default=None,
+        default_text="that of `chatserve serve` on this data folder",
+    )
+    data_dir: Path = field(default_factory=default_data_dir, metadata=DATA_DIR)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        check_action_flags(self, "tenant", _TAKES[self.action])
+        if "name" in _TAKES[self.action] and self.name is None:
+            raise ConfigError(f"tenant {self.action}: name a tenant")

@@ -1,0 +1,76 @@
+"""`chatserve usage`: what tenants and their users have used.
+
+Owns whose rows are read and how they are printed. They are counted in the store.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import TextIO
+
+from chatserve.admin.output import write_text
+from chatserve.admin.store_access import open_service_store
+from chatserve.admin.table import as_table
+from chatserve.admin.usage_config import UsageConfig
+from chatserve.engine.api import DEFAULT_TENANT
+from chatserve.store.codec import dump_json
+from chatserve.store.connection import Store
+from chatserve.store.usage import UsageRow, Used
+from chatserve.store.usage_report import UsageGroup, UsageReport, report_of
+
+_TENANTS_AT_A_TIME = 500
+_HEADINGS = ("REQUESTS", "INPUT", "CACHED", "OUTPUT")
+_TOTAL = "total"
+
+
+async def run_usage_command(config: UsageConfig, out: TextIO) -> int:
+    """Print what was asked for and return the exit code.
+
+    Raises:
+        StoreError: The store does not answer.
+        OutputError: The output cannot be written.
+    """
+    store = await open_service_store(config.redis_url, config.data_dir)
+    try:
+        report = report_of(await _rows(store, config), UsageGroup(config.group))
+    finally:
+        await store.aclose()
+    if config.as_json:
+        write_text(out, _as_json(report, config.group))
+    else:
+        rows = [_cells(name, used) for name, used in (*report.sums, (_TOTAL, report.total))]
+        write_text(out, as_table((config.group.upper(), *_HEADINGS), rows))
+    return 0
+
+
+async def _rows(store: Store, config: UsageConfig) -> list[UsageRow]:
+    last = datetime.now(UTC).date()
+    first = last - timedelta(days=config.days - 1)
+    rows: list[UsageRow] = []
+    async for tenant in _tenants(store, config.tenant):
+        rows += await store.usage.read(tenant, first, last)
+    return rows
+
+
+async def _tenants(store: Store, named: str | None) -> AsyncIterator[str]:
+    """Yield the tenant that was named, or all; requests without a key are of the default one."""
+    if named is not None:
+        yield named
+        return
+    yield DEFAULT_TENANT
+    after = ""
+    while some := await store.tenants.list(_TENANTS_AT_A_TIME, after):
+        for tenant in some:
+            if tenant.name != DEFAULT_TENANT:
+                yield tenant.name
+        after = some[-1].name
+
+
+def _as_json(report: UsageReport, group: str) -> str:
+    sums = [{group: name, **asdict(used)} for name, used in report.sums]
+    return dump_json({"data": sums, "total": asdict(report.total)}) + "\n"
+
+
+def _cells(name: str, used: Used) -> tuple[str, ...]:
+    counts = (used.requests, used.input_tokens, used.cached_tokens, used.output_tokens)
+    return (name, *(f"{count:,}" for count in counts))

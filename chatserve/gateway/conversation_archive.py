@@ -1,0 +1,195 @@
+"""The endpoints that export and import conversations.
+
+Owns how a document becomes sessions: whole or not at all, under new ids, with the tree kept. An
+export of everything is streamed, one conversation in memory at a time.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from chatserve.errors import StoreError
+from chatserve.gateway.conversations import session_of
+from chatserve.gateway.identity import identity_of
+from chatserve.gateway.ids import new_id
+from chatserve.gateway.operations import Operation
+from chatserve.gateway.replies import json_response, read_body
+from chatserve.gateway.services import Services
+from chatserve.identity import Owner
+from chatserve.protocol.conversation_archive import (
+    ArchivedConversation,
+    ArchivedItem,
+    ConversationArchive,
+    Imported,
+    archive_head,
+    parse_archive,
+)
+from chatserve.store.session_store import ListPlace, Sessions
+from chatserve.store.sessions import Message, MessageStatus, NewSession, Session, TitleSource
+
+_PATH = "/v1/chatserve/conversations"
+_PAGE = 50
+
+MAX_IMPORT_BYTES = 16 * 2**20
+"""The largest document; larger ones come in parts, as its conversations stand for themselves."""
+
+
+async def export_conversation(request: Request) -> Response:
+    """Serve `GET /v1/chatserve/conversations/{id}/export`."""
+    services: Services = request.app.state.services
+    session = await session_of(request)
+    archived = await _archived(services.store.sessions, session)
+    return json_response({**archive_head(), "conversations": [archived]})
+
+
+async def export_conversations(request: Request) -> Response:
+    """Serve `GET /v1/chatserve/conversations/export`: all of the caller's, archived ones too."""
+    services: Services = request.app.state.services
+    document = _document(services.store.sessions, identity_of(request).owner)
+    return StreamingResponse(document, media_type="application/json")
+
+
+async def import_conversations(request: Request) -> Response:
+    """Serve `POST /v1/chatserve/conversations/import`."""
+    services: Services = request.app.state.services
+    raw = await read_body(request, MAX_IMPORT_BYTES)
+    archive = await asyncio.to_thread(parse_archive, raw)
+    owner = identity_of(request).owner
+    session_ids = [new_id("conv_", owner.tenant) for _ in archive.conversations]
+    try:
+        for session_id, archived in zip(session_ids, archive.conversations, strict=True):
+            await services.store.sessions.create(
+                owner, session_id, _new_session(archived), _messages(archived), is_tree=True
+            )
+    except StoreError:
+        await _forget(services.store.sessions, session_ids)
+        raise
+    imported = Imported(
+        object="chatserve.import",
+        conversation_ids=session_ids,
+        num_items=sum(len(archived.items) for archived in archive.conversations),
+    )
+    return json_response(imported.model_dump())
+
+
+async def _document(sessions: Sessions, owner: Owner) -> AsyncIterator[bytes]:
+    """Yield an export in pieces that are a JSON document together."""
+    head = orjson.dumps({**archive_head(), "conversations": []})
+    yield head.removesuffix(b"]}")
+    separator = b""
+    for archived in (False, True):
+        async for session in _all_sessions(sessions, owner, archived=archived):
+            yield separator + orjson.dumps(await _archived(sessions, session))
+            separator = b","
+    yield b"]}"
+
+
+async def _all_sessions(
+    sessions: Sessions, owner: Owner, *, archived: bool
+) -> AsyncIterator[Session]:
+    place: ListPlace | None = None
+    while places := await sessions.places(owner, _PAGE, place, archived=archived):
+        for place in places:
+            session = await sessions.get(place.session_id)
+            if session is not None:
+                yield session
+
+
+async def _archived(sessions: Sessions, session: Session) -> dict[str, object]:
+    transcript = await sessions.transcript(session.session_id)
+    return ArchivedConversation(
+        id=session.session_id,
+        title=session.title,
+        title_source=session.title_source.value,
+        created_at=session.created_at,
+        updated_at=session.updated_at,
+        metadata=session.metadata,
+        archived=session.is_archived,
+        pinned=session.is_pinned,
+        items=[_archived_item(message) for message in transcript.all()],
+    ).model_dump()
+
+
+def _archived_item(message: Message) -> ArchivedItem:
+    return ArchivedItem.model_validate(
+        {
+            "id": message.message_id,
+            "parent_id": message.parent_id,
+            "role": message.role,
+            "text": message.content,
+            "created_at": message.created_at,
+            "status": message.status.value,
+        }
+    )
+
+
+def _new_session(archived: ArchivedConversation) -> NewSession:
+    now = int(time.time())
+    return NewSession(
+        archived.title,
+        TitleSource(archived.title_source),
+        archived.metadata,
+        is_archived=archived.archived,
+        is_pinned=archived.pinned,
+        created_at=min(archived.created_at, now),
+        updated_at=min(archived.updated_at, now),
+    )
+
+
+def _messages(archived: ArchivedConversation) -> list[Message]:
+    """Return the messages of a checked conversation under new ids."""
+    new_ids = {item.id: new_id("msg_") for item in archived.items}
+    return [
+        Message(
+            new_ids[item.id],
+            item.role,
+            item.text,
+            item.created_at,
+            status=MessageStatus(item.status),
+            parent_id=new_ids[item.parent_id] if item.parent_id else None,
+        )
+        for item in archived.items
+    ]
+
+
+async def _forget(sessions: Sessions, session_ids: list[str]) -> None:
+    """Take back what of an import was stored, as far as the store lets us."""
+    for session_id in session_ids:
+        await sessions.delete(session_id)
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        f"{_PATH}/export",
+        "Export all conversations",
+        reply=ConversationArchive,
+    ),
+    Operation(
+        "POST",
+        f"{_PATH}/import",
+        "Import conversations under new ids, all or none",
+        body=ConversationArchive,
+        reply=Imported,
+    ),
+    Operation(
+        "GET",
+        f"{_PATH}/{{conversation_id}}/export",
+        "Export a conversation",
+        reply=ConversationArchive,
+    ),
+)
+
+
+def routes() -> list[BaseRoute]:
+    """Return the routes of this module."""
+    return [
+        Route(f"{_PATH}/export", export_conversations, methods=["GET"]),
+        Route(f"{_PATH}/import", import_conversations, methods=["POST"]),
+        Route(f"{_PATH}/{{conversation_id}}/export", export_conversation, methods=["GET"]),
+    ]

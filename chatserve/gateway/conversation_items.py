@@ -1,0 +1,154 @@
+"""The endpoints of a conversation's messages: append, list, read, delete.
+
+Owns which of them a list shows: the branch that was written to last, the one through a message that
+the caller names, or all.
+"""
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from chatserve.errors import InvalidRequest, NotFound
+from chatserve.gateway.conversations import conversation_object, session_of, take_body
+from chatserve.gateway.operations import LIMIT, ORDER, Operation, flag, text
+from chatserve.gateway.paging import page_of
+from chatserve.gateway.query import flag_of
+from chatserve.gateway.replies import ignored_header, json_response
+from chatserve.gateway.responses import to_messages
+from chatserve.gateway.services import Services
+from chatserve.protocol.codes import ErrorCode
+from chatserve.protocol.conversation_objects import (
+    ConversationObject,
+    ItemList,
+    ItemObject,
+    item_content,
+    item_ending,
+)
+from chatserve.protocol.conversations import NewItems
+from chatserve.protocol.errors import describe
+from chatserve.store.sessions import Message, MessageStatus, Transcript
+
+_PATH = "/v1/conversations/{conversation_id}/items"
+_ITEM = f"{_PATH}/{{item_id}}"
+
+
+async def create_items(request: Request) -> Response:
+    """Serve `POST /v1/conversations/{id}/items`."""
+    services: Services = request.app.state.services
+    _refuse_include(request)
+    new, ignored = await take_body(request, NewItems)
+    session = await session_of(request)
+    messages = to_messages(new.items)
+    await services.store.sessions.append(session.session_id, messages, new.parent_id)
+    transcript = await services.store.sessions.transcript(session.session_id)
+    stored = [
+        item_object(transcript[message.message_id])
+        for message in messages
+        if message.message_id in transcript.tree
+    ]
+    return json_response(ItemList.whole(stored).to_wire(), headers=ignored_header(ignored))
+
+
+async def list_items(request: Request) -> Response:
+    """Serve `GET /v1/conversations/{id}/items`."""
+    services: Services = request.app.state.services
+    _refuse_include(request)
+    session = await session_of(request)
+    messages = _shown(request, await services.store.sessions.transcript(session.session_id))
+    return json_response(page_of(request, [item_object(each).to_wire() for each in messages]))
+
+
+async def get_item(request: Request) -> Response:
+    """Serve `GET /v1/conversations/{id}/items/{item}`."""
+    services: Services = request.app.state.services
+    _refuse_include(request)
+    session = await session_of(request)
+    item_id: str = request.path_params["item_id"]
+    transcript = await services.store.sessions.transcript(session.session_id)
+    if item_id not in transcript.tree:
+        raise _no_item(item_id)
+    return json_response(item_object(transcript[item_id]).to_wire())
+
+
+async def delete_item(request: Request) -> Response:
+    """Serve `DELETE /v1/conversations/{id}/items/{item}`; what follows it stays."""
+    services: Services = request.app.state.services
+    session = await session_of(request)
+    item_id: str = request.path_params["item_id"]
+    if not await services.store.sessions.delete_message(session.session_id, item_id):
+        raise _no_item(item_id)
+    return json_response(conversation_object(session).to_wire())
+
+
+def item_object(message: Message) -> ItemObject:
+    """Return a message as clients see it."""
+    status = "completed" if message.status is MessageStatus.COMPLETED else "incomplete"
+    members = {
+        "id": message.message_id,
+        "type": "message",
+        "role": message.role,
+        "status": status,
+        "content": item_content(message.role, message.content),
+        "parent_id": message.parent_id,
+        "response_id": message.response_id,
+    }
+    if message.outcome is not None:
+        members |= item_ending(message.outcome)
+    return ItemObject.model_validate(members)
+
+
+def _shown(request: Request, transcript: Transcript) -> list[Message]:
+    """Return the messages that the query asks for, in the order of reading."""
+    through = request.query_params.get("branch")
+    if flag_of(request, "tree"):
+        if through is not None:
+            raise InvalidRequest("tree and branch exclude each other", param="tree")
+        return transcript.all()
+    if through is not None and through not in transcript.tree:
+        raise InvalidRequest(f"branch: there is no item {describe(through)}", param="branch")
+    return transcript.branch(through)
+
+
+def _refuse_include(request: Request) -> None:
+    if "include" in request.query_params or "include[]" in request.query_params:
+        raise InvalidRequest(
+            "include: there is nothing to include", code=ErrorCode.UNSUPPORTED, param="include"
+        )
+
+
+def _no_item(item_id: str) -> NotFound:
+    return NotFound(
+        f"the conversation has no item {describe(item_id)}",
+        code=ErrorCode.MESSAGE_NOT_FOUND,
+        param="item_id",
+    )
+
+
+OPERATIONS = (
+    Operation("POST", _PATH, "Append messages", body=NewItems, reply=ItemList, errors=(409,)),
+    Operation(
+        "GET",
+        _PATH,
+        "List the messages of one branch, or all",
+        query=(
+            LIMIT,
+            ORDER,
+            text("after"),
+            text("branch"),
+            flag("tree"),
+        ),
+        reply=ItemList,
+    ),
+    Operation("GET", _ITEM, "Read a message", reply=ItemObject, errors=(400,)),
+    Operation("DELETE", _ITEM, "Delete what a message says", reply=ConversationObject),
+)
+
+
+def routes() -> list[BaseRoute]:
+    """Return the routes of this module."""
+    return [
+        Route(_PATH, create_items, methods=["POST"]),
+        Route(_PATH, list_items, methods=["GET"]),
+        Route(_ITEM, get_item, methods=["GET"]),
+        Route(_ITEM, delete_item, methods=["DELETE"]),
+    ]

@@ -1,0 +1,107 @@
+"""The list of a user's conversations, and the branches of one."""
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from chatserve.gateway.conversations import conversation_object, session_of
+from chatserve.gateway.identity import identity_of
+from chatserve.gateway.operations import LIMIT, Operation, flag, text
+from chatserve.gateway.paging import page_limit
+from chatserve.gateway.query import flag_of
+from chatserve.gateway.replies import json_response
+from chatserve.gateway.services import Services
+from chatserve.protocol.conversation_objects import (
+    BranchList,
+    BranchObject,
+    ConversationList,
+    Fork,
+)
+from chatserve.store.sessions import Transcript
+
+_PATH = "/v1/chatserve/conversations"
+
+_EXCERPT_CHARS = 160
+
+
+async def list_conversations(request: Request) -> Response:
+    """Serve `GET /v1/chatserve/conversations`: the most recently used first."""
+    services: Services = request.app.state.services
+    limit = page_limit(request)
+    sessions = await services.store.sessions.list(
+        identity_of(request).owner,
+        limit + 1,
+        request.query_params.get("before"),
+        archived=flag_of(request, "archived"),
+    )
+    page = ConversationList(
+        object="list",
+        data=[conversation_object(session) for session in sessions[:limit]],
+        has_more=len(sessions) > limit,
+    )
+    return json_response(page.to_wire())
+
+
+async def list_branches(request: Request) -> Response:
+    """Serve `GET /v1/chatserve/conversations/{id}/branches`."""
+    services: Services = request.app.state.services
+    session = await session_of(request)
+    transcript = await services.store.sessions.transcript(session.session_id)
+    branches = BranchList(
+        object="list",
+        data=[_branch(transcript, leaf) for leaf in transcript.tree.leaves()],
+        forks=_forks(transcript),
+        has_more=False,
+    )
+    return json_response(branches.to_wire())
+
+
+def _branch(transcript: Transcript, leaf_id: str) -> BranchObject:
+    leaf = transcript[leaf_id]
+    return BranchObject(
+        item_id=leaf_id,
+        role=leaf.role,
+        excerpt=" ".join(leaf.content[:_EXCERPT_CHARS].split()),
+        created_at=leaf.created_at,
+        num_items=len(transcript.tree.path(leaf_id)),
+        is_newest=leaf_id == transcript.leaf_id,
+    )
+
+
+def _forks(transcript: Transcript) -> Sequence[Fork]:
+    """Return the places where more than one message follows."""
+    parents = [None, *(message.message_id for message in transcript.all())]
+    following = ((parent, transcript.tree.children(parent)) for parent in parents)
+    return [
+        Fork(parent_id=parent, item_ids=children)
+        for parent, children in following
+        if len(children) > 1
+    ]
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        _PATH,
+        "List conversations, the most recently used first",
+        query=(LIMIT, text("before"), flag("archived")),
+        reply=ConversationList,
+        errors=(404,),
+    ),
+    Operation(
+        "GET",
+        f"{_PATH}/{{conversation_id}}/branches",
+        "List the branches of a conversation",
+        reply=BranchList,
+    ),
+)
+
+
+def routes() -> list[BaseRoute]:
+    """Return the routes of this module."""
+    return [
+        Route(_PATH, list_conversations, methods=["GET"]),
+        Route(f"{_PATH}/{{conversation_id}}/branches", list_branches, methods=["GET"]),
+    ]

@@ -1,0 +1,289 @@
+"""The Responses protocol over HTTP: create, read, follow, cancel, delete.
+
+Owns the way from requests to the same answers and events that the socket has. A create and a stream
+are ASGI applications, since they must notice that their client leaves; the rest reply at once.
+
+What a client is told about a response is the same whether it never was, is gone, or is another's.
+"""
+
+import asyncio
+from contextlib import aclosing, suppress
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from chatserve.engine.api import RequestId
+from chatserve.errors import AnswerFailed, ClientError, InvalidRequest, NotFound, StoreError
+from chatserve.gateway.creating import answer_to
+from chatserve.gateway.disconnect import until_disconnect
+from chatserve.gateway.generation import Answer
+from chatserve.gateway.history import find_response, input_messages, no_response
+from chatserve.gateway.identity import identity_of
+from chatserve.gateway.ids import id_of_event, new_id
+from chatserve.gateway.operations import LIMIT, ORDER, Operation, Query, flag, text
+from chatserve.gateway.paging import page_of
+from chatserve.gateway.rate_limits import limit_headers
+from chatserve.gateway.replies import (
+    as_client_error,
+    ignored_header,
+    json_response,
+    read_body,
+)
+from chatserve.gateway.response_events import Event, events_of, response_object
+from chatserve.gateway.responses import Order
+from chatserve.gateway.services import Services
+from chatserve.gateway.sse import Write, event_frame, send_events
+from chatserve.protocol.body import printable_names
+from chatserve.protocol.codes import ErrorCode
+from chatserve.protocol.conversation_objects import item_content
+from chatserve.protocol.errors import describe, error_frame, responses_error_object
+from chatserve.protocol.events import item_status
+from chatserve.protocol.responses import ResponseFields, ResponseRequest, parse_response_request
+from chatserve.store.responses import ResponseRecord
+from chatserve.store.sessions import Message
+
+_MAX_KEY_CHARS = 256
+_MAX_DIGITS = 9
+
+# How long a cancel is waited for. Its worker ends the answer within one turn of its event loop.
+_CANCEL_WAIT_S = 2.0
+
+_STREAM_PARAMS = ("stream", "starting_after", "include_obfuscation", "include")
+
+
+def routes() -> list[BaseRoute]:
+    """Return the routes of this module."""
+    path = "/v1/responses/{response_id}"
+    return [
+        Route("/v1/responses", CreateResponse(), methods=["POST"]),
+        Route(path, delete_response, methods=["DELETE"]),
+        Route(path, GetResponse(), methods=["GET"]),
+        Route(f"{path}/cancel", cancel_response, methods=["POST"]),
+        Route(f"{path}/input_items", list_input_items, methods=["GET"]),
+    ]
+
+
+class CreateResponse:
+    """`POST /v1/responses`, as an ASGI application.
+
+    Owns: nothing.
+    Used from: the event loop.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        services: Services = request.app.state.services
+        raw = await read_body(request, services.config.max_message_bytes)
+        order = _order(request, parse_response_request(raw))
+        async with answer_to(services, order) as answer:
+            headers = _headers(order, answer)
+            if order.request.stream:
+                await send_events(receive, send, partial(_stream, services, answer, -1), headers)
+                return
+            if order.request.fields.background:
+                response = await response_object(services.store, answer.record)
+                reply: Response | None = json_response(response, headers=headers)
+            else:
+                reply = await until_disconnect(receive, _whole(services, answer, headers))
+        if reply is not None:
+            await reply(scope, receive, send)
+
+
+class GetResponse:
+    """`GET /v1/responses/{id}`, as an ASGI application: the object, or its events.
+
+    Owns: nothing.
+    Used from: the event loop.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        services: Services = request.app.state.services
+        record = await _find(request)
+        unknown = [name for name in request.query_params if name not in _STREAM_PARAMS]
+        headers = ignored_header(printable_names(unknown))
+        after = _starting_after(request)
+        if after is None:
+            response = await response_object(services.store, record)
+            await json_response(response, headers=headers)(scope, receive, send)
+            return
+        async with services.generations.resume(record) as answer:
+            await send_events(receive, send, partial(_stream, services, answer, after), headers)
+
+
+async def cancel_response(request: Request) -> Response:
+    """Serve `POST /v1/responses/{id}/cancel`: end an answer; one that has ended stays as it is."""
+    services: Services = request.app.state.services
+    record = await _find(request)
+    if record.outcome is None:
+        await services.generations.cancel(record.response_id)
+        await _await_end(services, record)
+    return json_response(await response_object(services.store, await _find(request)))
+
+
+async def delete_response(request: Request) -> Response:
+    """Serve `DELETE /v1/responses/{id}`: forget a response, and cancel it if it is in flight."""
+    services: Services = request.app.state.services
+    record = await _find(request)
+    # In this order the log of one in flight stays until its readers have its last event.
+    await services.store.responses.delete(record.response_id)
+    if record.outcome is None:
+        await services.generations.cancel(record.response_id)
+    return json_response({"id": record.response_id, "object": "response.deleted", "deleted": True})
+
+
+async def list_input_items(request: Request) -> Response:
+    """Serve `GET /v1/responses/{id}/input_items`: the conversation that a response answers."""
+    services: Services = request.app.state.services
+    messages = await input_messages(services.store, await _find(request))
+    return json_response(page_of(request, [_item(message) for message in messages]))
+
+
+def _order(request: Request, body: ResponseRequest) -> Order:
+    identity = identity_of(request)
+    key = request.headers.get("idempotency-key")
+    if key is not None and not 0 < len(key) <= _MAX_KEY_CHARS:
+        raise InvalidRequest(
+            f"Idempotency-Key: must have 1 to {_MAX_KEY_CHARS} characters, received {len(key)}",
+            param="Idempotency-Key",
+        )
+    response_id = (
+        new_id("resp_", identity.tenant)
+        if key is None
+        else id_of_event("resp_", identity.owner, key, "")
+    )
+    return Order(
+        body, RequestId(response_id), identity, is_repeatable=key is not None, is_http=True
+    )
+
+
+def _headers(order: Order, answer: Answer) -> dict[str, str]:
+    limits = limit_headers(answer.place.allowances) if answer.place else {}
+    return {
+        "x-request-id": order.response_id,
+        **limits,
+        **ignored_header(order.request.ignored),
+    }
+
+
+async def _stream(services: Services, answer: Answer, after: int, write: Write) -> None:
+    """Write the frames of a stream; an error after the start is an event, and the last one."""
+    try:
+        async with aclosing(events_of(services.store, answer, after)) as events:
+            async for event in events:
+                await write(event_frame(event))
+    except (ClientError, StoreError) as error:
+        await write(event_frame(error_frame(as_client_error(error))))
+
+
+async def _whole(services: Services, answer: Answer, headers: dict[str, str]) -> Response:
+    """Read an answer to its end, and return the reply with its response, or with its error."""
+    response: Event = {}
+    async with aclosing(events_of(services.store, answer)) as events:
+        async for event in events:
+            response = event.get("response", response)
+    if response["error"] is None:
+        return json_response(response, headers=headers)
+    failed = _failure(response["error"])
+    body = {"error": responses_error_object(failed)}
+    return json_response(body, status=failed.status, headers=headers)
+
+
+def _failure(error: dict[str, Any]) -> AnswerFailed:
+    code = error["chatserve:code"] or ErrorCode.SERVER_ERROR
+    failed = AnswerFailed(error["message"], code=code)
+    if code == ErrorCode.DEADLINE_EXCEEDED:
+        failed.status = 504
+    return failed
+
+
+async def _await_end(services: Services, record: ResponseRecord) -> None:
+    """Return when an answer has ended, or when that takes too long."""
+    with suppress(TimeoutError, NotFound):
+        async with (
+            asyncio.timeout(_CANCEL_WAIT_S),
+            services.generations.resume(record) as answer,
+        ):
+            async for _ in answer.entries:
+                pass
+
+
+async def _find(request: Request) -> ResponseRecord:
+    """Return the response of the path, or raise NotFound."""
+    services: Services = request.app.state.services
+    response_id: str = request.path_params["response_id"]
+    record = await find_response(services.store, response_id, identity_of(request))
+    if record is None:
+        raise no_response(response_id)
+    return record
+
+
+def _starting_after(request: Request) -> int | None:
+    """Return the event after which a stream shall begin, None where no stream is asked for."""
+    is_stream = _query_flag(request, "stream")
+    text = request.query_params.get("starting_after")
+    if text is None:
+        return -1 if is_stream else None
+    if not is_stream:
+        raise InvalidRequest("starting_after: only a stream has events", param="starting_after")
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
+        raise InvalidRequest(
+            f"starting_after: must be the number of an event, received {describe(text)}",
+            param="starting_after",
+        )
+    return int(text)
+
+
+def _query_flag(request: Request, name: str) -> bool:
+    text = request.query_params.get(name, "false")
+    if text not in ("true", "false"):
+        raise InvalidRequest(
+            f"{name}: must be true or false, received {describe(text)}", param=name
+        )
+    return text == "true"
+
+
+def _item(message: Message) -> dict[str, Any]:
+    outcome = message.outcome
+    return {
+        "id": message.message_id,
+        "type": "message",
+        "role": message.role,
+        "status": "completed" if outcome is None else item_status(outcome),
+        "content": item_content(message.role, message.content),
+    }
+
+
+_PATH = "/v1/responses/{response_id}"
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        "/v1/responses",
+        "Ask for an answer",
+        body=ResponseFields,
+        errors=(404, 409, 500, 504),
+    ),
+    Operation(
+        "GET",
+        _PATH,
+        "Read a response, or its events",
+        query=(
+            flag("stream"),
+            Query("starting_after", {"type": "integer", "minimum": 0}),
+            flag("include_obfuscation"),
+        ),
+    ),
+    Operation("DELETE", _PATH, "Forget a response, and stop it"),
+    Operation("POST", f"{_PATH}/cancel", "Stop a response"),
+    Operation(
+        "GET",
+        f"{_PATH}/input_items",
+        "List the conversation that a response answers",
+        query=(LIMIT, ORDER, text("after")),
+    ),
+)

@@ -1,0 +1,121 @@
+"""uvicorn's two protocols, with the bounds and the speed that this service needs of them.
+
+Owns what happens below the application on one TCP connection. Three things differ from uvicorn:
+
+1. A request line with its headers must arrive in a bounded time, the first bytes included. uvicorn
+   waits for ever for a peer that says nothing, or a byte now and then, be it of the headers or of
+   a body that has been refused already.
+2. What an ended WebSocket has not delivered after a while is dropped with its connection. Closing
+   alone waits for a peer that has vanished until the kernel gives it up, a quarter of an hour.
+3. The application finds the protocol under `SOCKET` in its scope, and may write a batch of text
+   frames with one system call, without the layers in between.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from chatserve.protocol.codes import CloseCode
+
+SOCKET = "chatserve.socket"
+"""The extension of a WebSocket's scope that is its `SocketProtocol`."""
+
+HEADER_TIMEOUT_S = 15.0
+LINGER_S = 5.0
+
+# RFC 6455, section 5.2: the last frame of a message (0x80), and it is text (0x01).
+_TEXT = b"\x81"
+
+
+class HttpProtocol(H11Protocol):
+    """HTTP/1.1 whose headers arrive in time.
+
+    Owns: the timer of the request that is awaited.
+    Used from: the event loop.
+    """
+
+    _header_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_headers()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes in; those of a next request start its time, its last header ends it."""
+        super().data_received(data)
+        if self.cycle is None or self.cycle.response_complete:
+            if self._header_timer is None and self.transport.get_protocol() is self:
+                self._await_headers()
+        else:
+            self._stop_waiting()
+
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        self._stop_waiting()
+        super().handle_websocket_upgrade(event)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _await_headers(self) -> None:
+        self._header_timer = self.loop.call_later(HEADER_TIMEOUT_S, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+
+class SocketProtocol(WebSocketsSansIOProtocol):
+    """A WebSocket that writes in batches and does not outlive its end for long.
+
+    Owns: nothing beyond what it inherits.
+    Used from: the event loop.
+    """
+
+    @property
+    def is_writable(self) -> bool:
+        """The buffer of this peer has room; so it has when the peer is gone."""
+        return self.writable.is_set()
+
+    async def until_writable(self) -> None:
+        """Return once the peer has taken enough, or is gone."""
+        await self.writable.wait()
+
+    def write_frames(self, payloads: Sequence[bytes]) -> bool:
+        """Write text frames, each UTF-8; False if the connection has ended."""
+        if self.disconnected or self.close_sent or self.transport.is_closing():
+            return False
+        self.transport.write(encode_text_frames(payloads))
+        return True
+
+    async def run_asgi(self) -> None:
+        cast(dict[str, Any], self.scope["extensions"])[SOCKET] = self
+        await super().run_asgi()
+        self._drop_later()
+
+    def keepalive_timeout(self) -> None:
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": CloseCode.INTERNAL_ERROR})
+        super().keepalive_timeout()
+        self._drop_later()
+
+    def _drop_later(self) -> None:
+        self.loop.call_later(LINGER_S, self.transport.abort)
+
+
+def encode_text_frames(payloads: Sequence[bytes]) -> bytes:
+    """Return text frames as a server sends them: whole messages, unmasked."""
+    parts: list[bytes] = []
+    for payload in payloads:
+        size = len(payload)
+        if size < 126:
+            head = _TEXT + bytes((size,))
+        elif size < 2**16:
+            head = _TEXT + b"\x7e" + size.to_bytes(2, "big")
+        else:
+            head = _TEXT + b"\x7f" + size.to_bytes(8, "big")
+        parts += head, payload
+    return b"".join(parts)

@@ -1,0 +1,161 @@
+"""Names conversations after their first answer.
+
+Owns when the model is asked for a title, with what words, and what of its reply is one. A title is
+never worth a wait or an error: the request has the lowest priority, nobody reads it, and whatever
+goes wrong leaves the first words in place. That a user's own title is never replaced is decided in
+the script that sets it.
+
+The one idea: the question is put at the end of the conversation itself, so that all of it but the
+question is in the prefix cache already.
+"""
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from chatserve.engine.api import GenerationRequest, RequestId, SamplingParams
+from chatserve.errors import ClientError, StoreError
+from chatserve.gateway.generation import Draft
+from chatserve.gateway.ids import new_id
+from chatserve.gateway.models import ServedModels
+from chatserve.gateway.preamble import Preamble
+from chatserve.protocol.request_fields import MAX_PRIORITY
+from chatserve.store.connection import Store
+from chatserve.store.fair_queue import Place
+from chatserve.store.log_readers import LogReaders
+from chatserve.store.responses import Abandonment, ResponseRecord
+from chatserve.store.sessions import Message, TitleSource
+from chatserve.text.chat_template import ChatMessage
+
+logger = logging.getLogger(__name__)
+
+QUESTION = "Write a title for this conversation: at most six words, no quotes, nothing else."
+
+MAX_TITLE_CHARS = 60
+_MAX_TITLE_TOKENS = 24
+_TITLE_TTL_S = 60
+_ANSWER_TIMEOUT_S = 3600.0
+_TITLE_TIMEOUT_MS = 60_000
+_MAX_PENDING = 256
+
+_LABEL = re.compile(r"^\W*(?:conversation\s+)?title\s*[:\-]\s*", re.IGNORECASE)
+_EDGES = " \t\"'`*_#<>«»“”„‘’‚.:;,-"
+
+
+class Titles:
+    """Asks for the titles of the conversations that were begun through this gateway.
+
+    Owns: a task for each that has none yet, at most `_MAX_PENDING`.
+    Used from: the event loop.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        log_readers: LogReaders,
+        models: ServedModels,
+        preamble: Preamble,
+        *,
+        max_queue: int,
+    ) -> None:
+        self._store = store
+        self._log_readers = log_readers
+        self._models = models
+        self._preamble = preamble
+        self._max_queue = max_queue
+        self._pending: set[asyncio.Task[None]] = set()
+
+    def watch(self, draft: Draft) -> None:
+        """Name the session of a turn that has begun, once its answer has ended."""
+        if draft.turn is None or len(self._pending) >= _MAX_PENDING:
+            return
+        naming = asyncio.create_task(self._name(draft.request, draft.turn.session_id))
+        self._pending.add(naming)
+        naming.add_done_callback(self._pending.discard)
+
+    async def aclose(self) -> None:
+        """Stop asking; sessions without an answer to the question keep their first words."""
+        for naming in self._pending:
+            naming.cancel()
+        await asyncio.gather(*self._pending, return_exceptions=True)
+
+    async def _name(self, first: GenerationRequest, session_id: str) -> None:
+        try:
+            session = await self._store.sessions.get(session_id)
+            if session is None or session.title_source is not TitleSource.WORDS:
+                return
+            async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+                await self._text_of(first)
+                said = await self._first_exchange(session_id)
+                title = clean_title(await self._ask(first, said)) if said else ""
+            if title:
+                await self._store.sessions.suggest_title(session_id, title)
+        except (ClientError, StoreError, TimeoutError) as error:
+            logger.info("%s keeps its first words as its title: %s", session_id, error)
+
+    async def _first_exchange(self, session_id: str) -> Sequence[Message]:
+        """Return the conversation if it has exactly one answer, with text; else nothing."""
+        branch = (await self._store.sessions.transcript(session_id)).branch()
+        answers = [message for message in branch if message.role == "assistant"]
+        return branch if len(answers) == 1 and branch[-1].content.strip() else ()
+
+    async def _ask(self, first: GenerationRequest, said: Sequence[Message]) -> str:
+        """Return what the model makes of a conversation; empty when it cannot be asked now."""
+        model = await self._models.get(first.model)
+        messages = [ChatMessage(each.role, each.content, each.token_ids) for each in said]
+        question = [*messages, ChatMessage("user", QUESTION)]
+        prompt = await model.chat_token_ids(self._preamble.before(question))
+        room = model.card.max_model_len - len(prompt)
+        if room < 1 or len(prompt) > model.card.max_prompt_tokens:
+            return ""
+        request = GenerationRequest(
+            RequestId(new_id("resp_", first.tenant)),
+            model.card.name,
+            prompt,
+            SamplingParams(max_tokens=min(_MAX_TITLE_TOKENS, room), seed=0, temperature=0.0),
+            tenant=first.tenant,
+            user=first.user,
+            key_id=first.key_id,
+            priority=MAX_PRIORITY,
+            timeout_ms=_TITLE_TIMEOUT_MS,
+        )
+        place = await self._store.queue.enqueue(
+            request, _record(request), max_queue=self._max_queue
+        )
+        return await self._text_of(request) if isinstance(place, Place) else ""
+
+    async def _text_of(self, request: GenerationRequest) -> str:
+        """Return the text of an answer, once it has ended."""
+        texts = []
+        async with aclosing(self._log_readers.follow(request.request_id)) as entries:
+            async for entry in entries:
+                texts.append(entry.event.text)
+        return "".join(texts)
+
+
+def clean_title(text: str) -> str:
+    """Return a title out of what a model said: one short line without labels and quotes."""
+    line = next((line for line in text.splitlines() if line.strip(_EDGES)), "")
+    printable = "".join(char if char.isprintable() else " " for char in line)
+    title = " ".join(_LABEL.sub("", printable).split()).strip(_EDGES)
+    if len(title) > MAX_TITLE_CHARS:
+        title = title[: MAX_TITLE_CHARS + 1].rsplit(" ", 1)[0][:MAX_TITLE_CHARS].rstrip(_EDGES)
+    return title
+
+
+def _record(request: GenerationRequest) -> ResponseRecord:
+    return ResponseRecord(
+        response_id=request.request_id,
+        model=request.model,
+        created_at=int(time.time()),
+        ttl_s=_TITLE_TTL_S,
+        assistant_message_id=new_id("msg_"),
+        tenant=request.tenant,
+        user=request.user,
+        abandonment=Abandonment.RUN,
+        request={"store": False},
+        messages=(),
+    )

@@ -1,0 +1,26 @@
+-- What each user of a tenant has used on a day. Shared by the scripts like common.lua.
+--
+-- usage:{tenant}:{days since 1970, UTC} has four counters for each user and model, their fields
+-- named counter:user:model. They count what the response objects say, in the script that ends them:
+-- each answer once, whoever was killed meanwhile. A day has rows for MAX_ROWS pairs of user and
+-- model; users beyond them are counted together as '*', which is nobody's name.
+
+local MAX_ROWS = 5000
+local NUM_COUNTERS, DAY_MS = 4, 24 * 3600 * 1000
+
+-- Count an answer on the day on which it ends.
+local function count_usage(id, usage)
+  local tenant, user, model = unpack(redis.call('HMGET', KEY.request .. id,
+    'tenant', 'user', 'model'))
+  local key = KEY.usage .. tenant .. ':' .. math.floor(now_ms() / DAY_MS)
+  local row = ':' .. user .. ':' .. model
+  if redis.call('HEXISTS', key, 'requests' .. row) == 0
+      and redis.call('HLEN', key) >= MAX_ROWS * NUM_COUNTERS then
+    row = ':*:' .. model
+  end
+  redis.call('HINCRBY', key, 'requests' .. row, 1)
+  redis.call('HINCRBY', key, 'input' .. row, usage.input_tokens)
+  redis.call('HINCRBY', key, 'cached' .. row, usage.cached_tokens)
+  redis.call('HINCRBY', key, 'output' .. row, usage.output_tokens)
+  redis.call('EXPIRE', key, TTL.usage)
+end

@@ -1,0 +1,293 @@
+"""Sessions in the store: created, read, listed, changed and deleted.
+
+Owns how they are stored. Messages are only ever appended: by `create` and `append` here, by
+`RequestQueue.enqueue` for the user's side of a turn, and by the script that ends an answer for the
+model's side. A session belongs to an owner for good, and is listed among theirs; that nobody else
+gets to see it is the gateway's business.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from chatserve.engine.api import RequestId
+from chatserve.errors import Conflict, NotFound
+from chatserve.identity import Owner
+from chatserve.store import keys, scripts
+from chatserve.store.codec import Command, Value, counted, dump_json, flatten, pairs
+from chatserve.store.keys import Partitions
+from chatserve.store.redis_client import RedisClient
+from chatserve.store.sessions import (
+    Deleted,
+    Message,
+    NewSession,
+    Session,
+    SessionChange,
+    TitleSource,
+    Transcript,
+    in_a_row,
+    turn_error,
+)
+from chatserve.store.streams import parse_entries
+
+_DELETED = "-"
+_UNTITLED = NewSession()
+
+
+@dataclass(frozen=True, slots=True)
+class ListPlace:
+    """A place in an owner's list: a session and when it was used last, as it was read."""
+
+    updated_ms: int
+    session_id: str
+
+
+class Sessions:
+    """The conversations of the store.
+
+    Owns: nothing in memory.
+    Used from: the event loop.
+    """
+
+    def __init__(self, redis: RedisClient, partitions: Partitions) -> None:
+        self._redis = redis
+        self._partitions = partitions
+
+    async def create(
+        self,
+        owner: Owner,
+        session_id: str,
+        new: NewSession = _UNTITLED,
+        messages: Sequence[Message] = (),
+        *,
+        is_tree: bool = False,
+    ) -> Session:
+        """Store a new session; one that exists under this id is returned as it is.
+
+        Args:
+            owner: Whose it is.
+            session_id: An id of the owner's tenant.
+            new: What it begins with.
+            messages: Its first messages, each following the one before.
+            is_tree: The messages name their parents, which come before them, and follow those.
+        """
+        arguments: list[Value] = [dump_json(_creation(owner, session_id, new))]
+        for message in messages if is_tree else in_a_row(messages):
+            arguments += counted(message.to_fields())
+        await self._redis.run(scripts.CREATE_SESSION, self._root(session_id), *arguments)
+        session = await self.get(session_id)
+        if session is None:
+            raise NotFound(f"session {session_id!r} was deleted while it was created")
+        return session
+
+    async def get(self, session_id: str) -> Session | None:
+        return (await self._get_many([session_id]))[0]
+
+    async def messages(self, session_id: str) -> list[Message]:
+        """Return all messages in the order of writing; none for a session that does not exist."""
+        return (await self.transcript(session_id)).all()
+
+    async def transcript(self, session_id: str) -> Transcript:
+        """Return all messages and their tree; an empty one for a session that does not exist."""
+        messages_key = self._key(keys.MESSAGES + session_id)
+        tree_key = self._key(keys.TREE + session_id)
+        reply, num_ever = await self._redis.call_many(
+            [("XRANGE", messages_key, "-", "+"), ("HLEN", tree_key)]
+        )
+        messages = [Message.from_fields(entry.fields) for entry in parse_entries(reply)]
+        if num_ever == len(messages):
+            return Transcript(messages)
+        return Transcript(messages, _deleted(pairs(await self._redis.call("HGETALL", tree_key))))
+
+    async def newest_messages(
+        self, session_id: str, limit: int, before: str | None = None
+    ) -> list[tuple[str, Message]]:
+        """Return up to `limit` messages with their places, the one written last first.
+
+        `before` is the place of the last message that was read so far.
+        """
+        key = self._key(keys.MESSAGES + session_id)
+        end = f"({before}" if before else "+"
+        reply = await self._redis.call("XREVRANGE", key, end, "-", "COUNT", limit)
+        return [
+            (entry.entry_id, Message.from_fields(entry.fields)) for entry in parse_entries(reply)
+        ]
+
+    async def list(
+        self, owner: Owner, limit: int, before: str | None = None, *, archived: bool = False
+    ) -> list[Session]:
+        """Return up to `limit` sessions of an owner, the most recently used first.
+
+        Args:
+            owner: Whose sessions.
+            limit: How many at most.
+            before: The last session of the page before this one.
+            archived: Whether to list the archived ones, which are not among the others.
+
+        Raises:
+            NotFound: `before` is not in the list (any more), so there is no place to go on from.
+        """
+        assert limit > 0, f"a page of {limit} sessions"
+        key = self._list_key(owner, archived=archived)
+        first = 0
+        if before is not None:
+            rank = await self._redis.call("ZREVRANK", key, before)
+            if rank is None:
+                message = f"there is no session {before!r} to list from"
+                raise NotFound(message, code="conversation_not_found", param="before")
+            first = rank + 1
+        session_ids = await self._redis.call("ZREVRANGE", key, first, first + limit - 1)
+        return [found for found in await self._get_many(session_ids) if found is not None]
+
+    async def places(
+        self, owner: Owner, limit: int, after: ListPlace | None = None, *, archived: bool = False
+    ) -> Sequence[ListPlace]:
+        """Return the next places of an owner's list, going on whatever has moved meanwhile.
+
+        A session that was used since `after` was read is not seen again further down; all that
+        were not are seen exactly once.
+        """
+        key = self._list_key(owner, archived=archived)
+        first = await self._rank_after(key, after) if after else 0
+        flat = await self._redis.call("ZREVRANGE", key, first, first + limit - 1, "WITHSCORES")
+        return [
+            ListPlace(int(float(score)), session_id)
+            for session_id, score in zip(flat[::2], flat[1::2], strict=True)
+        ]
+
+    async def update(self, session_id: str, change: SessionChange) -> Session | None:
+        """Set the given fields and no other; None when there is no such session.
+
+        Raises:
+            Conflict: The session is no longer in the version that the change expects.
+        """
+        fields = _changed_fields(change)
+        expected = "" if change.version is None else change.version
+        outcome = await self._redis.run(
+            scripts.UPDATE_SESSION, self._root(session_id), session_id, expected, "", *fields
+        )
+        if outcome == "version_conflict":
+            message = f"conversation {session_id!r} is no longer in version {change.version}"
+            raise Conflict(message, code="version_conflict", param="chatserve:version")
+        return await self.get(session_id)
+
+    async def suggest_title(self, session_id: str, title: str) -> bool:
+        """Set a title that the model made, unless the session has a better one or is gone."""
+        fields = flatten({"title": title, "title_source": TitleSource.MODEL.value})
+        outcome = await self._redis.run(
+            scripts.UPDATE_SESSION,
+            self._root(session_id),
+            session_id,
+            "",
+            TitleSource.WORDS.value,
+            *fields,
+        )
+        return bool(outcome == "changed")
+
+    async def append(
+        self, session_id: str, messages: Sequence[Message], parent_id: str | None = None
+    ) -> None:
+        """Append messages in a row, below `parent_id` or below the message written last.
+
+        Raises:
+            NotFound: There is no such session, or no such parent in it.
+            Conflict: No parent is named and an answer is in flight, which would be in the way.
+        """
+        target = {"session_id": session_id}
+        if parent_id is not None:
+            target["parent_id"] = parent_id
+        arguments: list[Value] = [dump_json(target)]
+        for message in in_a_row(messages):
+            arguments += counted(message.to_fields())
+        refusal = await self._redis.run(scripts.APPEND_MESSAGES, self._root(session_id), *arguments)
+        if refusal:
+            raise turn_error(refusal, session_id, parent_id)
+
+    async def delete_message(self, session_id: str, message_id: str) -> bool:
+        """Delete what a message says; where it stood remains known. False when it is not there."""
+        root = self._root(session_id)
+        return bool(await self._redis.run(scripts.DELETE_MESSAGE, root, session_id, message_id))
+
+    async def delete(self, session_id: str) -> Deleted | None:
+        """Delete a session, its messages and the responses that made them.
+
+        Returns None when there is no such session. An answer in flight goes on; it is the caller's
+        to stop.
+        """
+        active = await self._redis.run(scripts.DELETE_SESSION, self._root(session_id), session_id)
+        return None if active is None else Deleted(tuple(RequestId(each) for each in active))
+
+    def _root(self, session_id: str) -> str:
+        return self._partitions.of_id(session_id).root
+
+    def _key(self, kind_and_id: str) -> str:
+        """Return the key of something that a session has, from its kind and the session's id."""
+        return self._partitions.of_id(kind_and_id.split(":", 1)[1]).key(kind_and_id)
+
+    def _list_key(self, owner: Owner, *, archived: bool) -> str:
+        kind = keys.ARCHIVED if archived else keys.SESSIONS
+        return self._partitions.of_tenant(owner.tenant).key(kind + keys.owner(*owner))
+
+    async def _rank_after(self, key: str, place: ListPlace) -> int:
+        score, rank, num_newer = await self._redis.call_many(
+            [
+                ("ZSCORE", key, place.session_id),
+                ("ZREVRANK", key, place.session_id),
+                ("ZCOUNT", key, f"({place.updated_ms}", "+inf"),
+            ]
+        )
+        stayed = score is not None and int(float(score)) == place.updated_ms
+        return int(rank) + 1 if stayed else int(num_newer)
+
+    async def _get_many(self, session_ids: Sequence[str]) -> Sequence[Session | None]:
+        commands: list[Command] = []
+        for session_id in session_ids:
+            commands.append(("HGETALL", self._key(keys.SESSION + session_id)))
+            commands.append(("XLEN", self._key(keys.MESSAGES + session_id)))
+        replies = await self._redis.call_many(commands)
+        return [
+            Session.from_fields(session_id, pairs(flat), num_messages) if flat else None
+            for session_id, flat, num_messages in zip(
+                session_ids, replies[::2], replies[1::2], strict=True
+            )
+        ]
+
+
+def _creation(owner: Owner, session_id: str, new: NewSession) -> dict[str, Value]:
+    options: dict[str, Value] = {
+        "id": session_id,
+        "tenant": owner.tenant,
+        "user": owner.user,
+        "title": new.title,
+        "title_source": new.title_source.value,
+        "metadata": dump_json(new.metadata or {}),
+        "archived": str(int(new.is_archived)),
+        "pinned": str(int(new.is_pinned)),
+    }
+    if new.created_at is not None:
+        options["created_ms"] = new.created_at * 1000
+    if new.updated_at is not None:
+        options["updated_ms"] = new.updated_at * 1000
+    return options
+
+
+def _changed_fields(change: SessionChange) -> list[Value]:
+    fields: dict[str, Value] = {}
+    if change.title is not None:
+        fields |= {"title": change.title, "title_source": TitleSource.USER.value}
+    if change.metadata is not None:
+        fields["metadata"] = dump_json(change.metadata)
+    if change.is_archived is not None:
+        fields["archived"] = int(change.is_archived)
+    if change.is_pinned is not None:
+        fields["pinned"] = int(change.is_pinned)
+    return flatten(fields)
+
+
+def _deleted(places: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the deleted messages among all that ever were, with their parents."""
+    found: dict[str, str | None] = {}
+    for message_id, place in places.items():
+        entry_id, _, parent_id = place.partition(" ")
+        if entry_id == _DELETED:
+            found[message_id] = parent_id or None
+    return found

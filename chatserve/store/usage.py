@@ -1,0 +1,97 @@
+"""What was used: requests and tokens, by tenant, day, user and model.
+
+Owns reading the counters; the script that ends an answer counts it (`lua/usage.lua`), so the sums
+are those over the response objects. Days are those of UTC, and an answer counts on the day on which
+it ends.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from chatserve.store import keys
+from chatserve.store.codec import pairs
+from chatserve.store.keys import Partitions
+from chatserve.store.redis_client import RedisClient
+
+OTHER_USERS = "*"
+"""Who is named where a day has more users than are counted by name."""
+
+_EPOCH = date(1970, 1, 1)
+
+# A busy day has thousands of rows.
+_DAYS_AT_A_TIME = 31
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Requests that ended, and their tokens; of the input, `cached_tokens` were not computed."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: "Used") -> "Used":
+        return Used(
+            self.requests + other.requests,
+            self.input_tokens + other.input_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.output_tokens + other.output_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """What one user of a tenant used of one model on one day."""
+
+    tenant: str
+    day: date
+    user: str
+    model: str
+    used: Used
+
+
+class UsageCounters:
+    """The counters of usage.
+
+    Owns: nothing in memory.
+    Used from: the event loop.
+    """
+
+    def __init__(self, redis: RedisClient, partitions: Partitions) -> None:
+        self._redis = redis
+        self._partitions = partitions
+
+    async def read(self, tenant: str, first: date, last: date) -> list[UsageRow]:
+        """Return the rows of a tenant from the first day to the last, both included."""
+        partition = self._partitions.of_tenant(tenant)
+        days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+        rows: list[UsageRow] = []
+        for at in range(0, len(days), _DAYS_AT_A_TIME):
+            some = days[at : at + _DAYS_AT_A_TIME]
+            names = [f"{keys.USAGE}{tenant}:{(day - _EPOCH).days}" for day in some]
+            replies = await self._redis.call_many(
+                [("HGETALL", partition.key(name)) for name in names]
+            )
+            for day, counters in zip(some, replies, strict=True):
+                rows += _parse(tenant, day, pairs(counters))
+        return rows
+
+
+def _parse(tenant: str, day: date, counters: Mapping[str, str]) -> list[UsageRow]:
+    found: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for name, count in counters.items():
+        counter, user, model = name.split(":", 2)
+        found[user, model][counter] = int(count)
+    return [
+        UsageRow(
+            tenant,
+            day,
+            user,
+            model,
+            Used(each["requests"], each["input"], each["cached"], each["output"]),
+        )
+        for (user, model), each in sorted(found.items())
+    ]

@@ -1,0 +1,170 @@
+"""Search over conversations; export and import as one document."""
+
+from typing import Any
+
+import pytest
+from gateway.gateway_helpers import Service
+
+from chatserve.errors import StoreError
+from chatserve.gateway.conversation_search import MAX_MESSAGES_PER_CALL
+from chatserve.identity import LOCAL, Owner
+from chatserve.store.session_store import Sessions
+from chatserve.store.sessions import Message
+
+PATH = "/v1/chatserve/conversations"
+
+
+async def create(service: Service, *texts: str, **body: Any) -> str:
+    items = [{"role": "user", "content": text} for text in texts]
+    reply = await service.http.post("/v1/conversations", json={"items": items, **body})
+    conversation_id: str = reply.json()["id"]
+    return conversation_id
+
+
+async def search(service: Service, q: str, **query: Any) -> Any:
+    reply = await service.http.get(f"{PATH}/search", params={"q": q, **query})
+    assert reply.status_code == 200, reply.text
+    return reply.json()
+
+
+def found(hits: Any) -> list[str]:
+    return [hit["conversation"]["id"] for hit in hits["data"]]
+
+
+async def test_search_finds_titles_and_messages_whatever_their_case(service: Service) -> None:
+    straße = await create(service, "In der Straße 5", title="Gassen")
+    titled = await create(service, "Hello", title="STRASSE und Haus")
+    await create(service, "Something else")
+
+    hits = await search(service, "strasse")
+
+    assert found(hits) == [titled, straße]
+    (in_title,), (in_message,) = (hit["matches"] for hit in hits["data"])
+    assert (in_title["item_id"], in_title["excerpt"]) == (None, "STRASSE und Haus")
+    assert (in_message["role"], in_message["excerpt"]) == ("user", "In der Straße 5")
+    assert (hits["has_more"], hits["cursor"]) == (False, None)
+
+
+async def test_search_goes_on_where_it_stopped_and_finds_all_once(service: Service) -> None:
+    ids = [await create(service, "a needle") for _ in range(5)]
+
+    hits = await search(service, "needle", limit=2)
+    pages = [found(hits)]
+    while hits["cursor"] is not None:
+        hits = await search(service, "needle", limit=2, cursor=hits["cursor"])
+        pages.append(found(hits))
+
+    assert [conversation_id for page in pages for conversation_id in page] == ids[::-1]
+    assert len(pages[0]) == 2
+
+
+async def test_one_call_of_a_search_reads_a_bounded_number_of_messages(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages = [Message(f"msg_{i}", "user", "hay", 0) for i in range(MAX_MESSAGES_PER_CALL + 100)]
+    needle = Message("msg_needle", "user", "needle", 0)
+    long = "conv_f1"
+    await service.store.sessions.create(LOCAL.owner, long, messages=[needle, *messages])
+    read: list[int] = []
+    newest_messages = Sessions.newest_messages
+
+    async def counted(self: Sessions, *arguments: Any) -> Any:
+        pieces = await newest_messages(self, *arguments)
+        read.append(len(pieces))
+        return pieces
+
+    monkeypatch.setattr(Sessions, "newest_messages", counted)
+
+    first = await search(service, "needle")
+    num_read = sum(read)
+    second = await search(service, "needle", cursor=first["cursor"])
+
+    assert found(first) == []
+    assert num_read < MAX_MESSAGES_PER_CALL + 100
+    assert found(second) == [long]
+
+
+async def test_search_does_not_see_what_is_anothers(service: Service) -> None:
+    other = Owner(LOCAL.tenant, "other")
+    await service.store.sessions.create(
+        other, "conv_f2", messages=[Message("msg_1", "user", "needle", 0)]
+    )
+
+    forged = await search(service, "needle", cursor="9999999999999.9999999999999-0.conv_f2")
+
+    assert found(forged) == found(await search(service, "needle")) == []
+
+
+async def test_export_comes_back_as_the_same_conversations_under_new_ids(
+    service: Service,
+) -> None:
+    conversation_id = await create(service, "a", "b", title="Mine", metadata={"k": "v"})
+    first = (await service.http.get(f"{PATH}/{conversation_id}/export")).json()
+    parent = first["conversations"][0]["items"][0]["id"]
+    body = {"items": [{"role": "user", "content": "c"}], "chatserve:parent_id": parent}
+    await service.http.post(f"/v1/conversations/{conversation_id}/items", json=body)
+    await service.http.post(f"{PATH}/{await create(service, 'old')}/archive", json={})
+
+    document = (await service.http.get(f"{PATH}/export")).json()
+    imported = await service.http.post(f"{PATH}/import", json=document)
+    again = (await service.http.get(f"{PATH}/export")).json()
+
+    old, new = document["conversations"], again["conversations"]
+    assert imported.json()["num_items"] == 4
+    assert len(new) == 2 * len(old) == 4
+    for archived in old:
+        copies = [anonymous(each) for each in new if each["id"] != archived["id"]]
+        assert anonymous(archived) in copies
+    assert not {each["id"] for each in old} & set(imported.json()["conversation_ids"])
+
+
+def anonymous(archived: Any) -> Any:
+    """Return a conversation with its ids replaced by places."""
+    places = {item["id"]: place for place, item in enumerate(archived["items"])}
+    items = [
+        {**item, "id": places[item["id"]], "parent_id": places.get(item["parent_id"])}
+        for item in archived["items"]
+    ]
+    return {**archived, "id": "", "items": items}
+
+
+def document(**fields: Any) -> Any:
+    conversation = {"id": "c", "title": "", "created_at": 1, "updated_at": 2, "items": []}
+    return {
+        "object": "chatserve.conversations",
+        "format": 1,
+        "conversations": [conversation, {**conversation, **fields}],
+    }
+
+
+def item(name: str, parent_id: str | None = None) -> Any:
+    return {"id": name, "parent_id": parent_id, "role": "user", "text": "t", "created_at": 1}
+
+
+async def test_import_that_the_store_breaks_off_leaves_nothing_behind(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_session = Sessions.create
+    created: list[str] = []
+
+    async def fail_the_second(self: Sessions, *arguments: Any, **options: Any) -> Any:
+        if created:
+            raise StoreError("no memory is left")
+        created.append(arguments[1])
+        return await create_session(self, *arguments, **options)
+
+    monkeypatch.setattr(Sessions, "create", fail_the_second)
+
+    reply = await service.http.post(f"{PATH}/import", json=document(items=[item("a")]))
+
+    assert reply.status_code == 503
+    assert (await service.http.get(PATH)).json()["data"] == []
+
+
+async def test_times_from_the_future_are_taken_as_now(service: Service) -> None:
+    body = document(created_at=2**40, updated_at=2**40)
+
+    imported = (await service.http.post(f"{PATH}/import", json=body)).json()
+
+    path = f"/v1/conversations/{imported['conversation_ids'][1]}"
+    assert (await service.http.get(path)).json()["updated_at"] < 2**33

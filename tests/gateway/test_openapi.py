@@ -1,0 +1,100 @@
+"""The OpenAPI document: complete, and true of what a fuzzer gets."""
+
+import asyncio
+from typing import Any
+
+import pytest
+import schemathesis
+from gateway.gateway_helpers import Service
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from starlette.routing import Route
+
+from chatserve.gateway.app import create_app, operations
+from chatserve.gateway.openapi import OPERATIONS, openapi_document
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+MAX_EXAMPLES = 5
+
+# A tenant or a key once added, whoever has none is shut out, and so is the fuzzer.
+CLOSING = {("POST", "/v1/chatserve/tenants"), ("POST", "/v1/chatserve/keys")}
+
+ALL = [*operations(), *OPERATIONS]
+FUZZED = [each for each in ALL if (each.method, each.path) not in CLOSING]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_every_route_has_an_entry_and_every_entry_a_route(shared_service: Service) -> None:
+    routes = create_app(shared_service.services).routes
+
+    served = {
+        (method, route.path)
+        for route in routes
+        if isinstance(route, Route)
+        for method in (route.methods or set()) - {"HEAD"}
+    }
+
+    described = [(each.method, each.path) for each in ALL]
+    assert set(described) == served
+    assert len(described) == len(served)
+
+
+async def test_document_is_served_and_its_references_lead_somewhere(
+    shared_service: Service,
+) -> None:
+    document = (await shared_service.http.get("/openapi.json")).json()
+
+    assert document == openapi_document(ALL)
+    known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    assert references(document) <= known
+
+
+@pytest.mark.parametrize("operation", FUZZED, ids=lambda each: f"{each.method} {each.path}")
+async def test_replies_to_whatever_fits_the_document_are_as_it_says(
+    shared_service: Service, operation: Any
+) -> None:
+    document = openapi_document([operation])
+    schema = schemathesis.openapi.from_dict(document)
+    found = schema[operation.template][operation.method]
+    body = {"items": [{"role": "user", "content": "Hello"}]}
+    created = await shared_service.http.post("/v1/conversations", json=body)
+    known = created.json()["id"]
+
+    @settings(
+        max_examples=MAX_EXAMPLES,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=found.as_strategy(), is_known=st.booleans())
+    def check(case: Any, *, is_known: bool) -> None:
+        if is_known and "conversation_id" in case.path_parameters:
+            case.path_parameters["conversation_id"] = known
+        reply = case.call(base_url=shared_service.url)
+        case.validate_response(reply, checks=CHECKS)
+
+    await asyncio.to_thread(check)
+
+
+def references(value: Any) -> set[str]:
+    """Return all references in a document."""
+    if isinstance(value, list):
+        return {found for each in value for found in references(each)}
+    if not isinstance(value, dict):
+        return set()
+    own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+    return own.union(*(references(each) for each in value.values()))

@@ -1,0 +1,187 @@
+"""What becomes of sockets, answers and stored things when a key or a tenant goes."""
+
+import asyncio
+import time
+
+import pytest
+from gateway.gateway_helpers import Service, chat, outcome_of
+from gateway.secured_helpers import Secured, bearer, run_secured_service
+
+from chatserve.engine.api import FinishReason, RequestId
+from chatserve.identity import Owner
+from chatserve.store.api_keys import ApiKey, IssuedKey
+from chatserve.store.tenant_removal import Removed, remove_tenant
+from chatserve.store.tenants import Tenant
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def conversation_of(secured: Secured, issued: IssuedKey) -> str:
+    reply = await secured.service.http.post("/v1/conversations", json={}, headers=bearer(issued))
+    conversation_id: str = reply.json()["id"]
+    return conversation_id
+
+
+async def test_the_sockets_of_a_revoked_key_are_closed_and_others_stay(secured: Secured) -> None:
+    issued = await secured.issue()
+    async with (
+        secured.service.socket(additional_headers=bearer(secured.member)) as other,
+        secured.service.socket(additional_headers=bearer(issued)) as socket,
+    ):
+        await secured.service.store.api_keys.revoke(issued.key.key_id)
+        close = await socket.receive_close()
+        await other.create("Hi")
+        events = await other.receive_answer()
+
+    assert (close.code, close.reason) == (1008, "this access has ended: show a valid key")
+    assert events[-1]["type"] == "response.completed"
+
+
+async def test_a_socket_of_a_login_is_closed_with_its_key(secured: Secured) -> None:
+    issued = await secured.issue()
+    cookie = await secured.cookie(issued)
+    async with secured.service.socket(additional_headers={**cookie, **secured.origin}) as socket:
+        await secured.service.store.api_keys.revoke(issued.key.key_id)
+
+        close = await socket.receive_close()
+
+    assert close.code == 1008
+
+
+async def test_a_rotation_closes_the_sockets_of_the_old_secret(secured: Secured) -> None:
+    issued = await secured.issue()
+    async with secured.service.socket(additional_headers=bearer(issued)) as socket:
+        rotated = await secured.service.store.api_keys.rotate(issued.key.key_id)
+
+        close = await socket.receive_close()
+
+    assert rotated is not None
+    assert close.code == 1008
+
+
+async def test_the_sockets_of_a_key_are_closed_when_it_expires(secured: Secured) -> None:
+    issued = await secured.issue(expires_at=int(time.time()) + 1)
+    async with secured.service.socket(additional_headers=bearer(issued)) as socket:
+        close = await socket.receive_close()
+
+    assert close.code == 1008
+
+
+async def test_a_running_answer_of_a_revoked_key_ends_although_its_session_would_keep_it(
+    secured: Secured,
+) -> None:
+    issued = await secured.issue()
+    conversation_id = await conversation_of(secured, issued)
+    service = secured.service
+    async with service.socket(additional_headers=bearer(issued)) as socket:
+        service.model.hold()
+        await socket.create("Hi", conversation=conversation_id)
+        events = await socket.receive_until("response.in_progress")
+        await service.wait_until_held()
+        await service.store.api_keys.revoke(issued.key.key_id)
+        outcome = await outcome_of(service.store, events[0]["response"]["id"])
+    service.model.release()
+
+    assert outcome.finish_reason is FinishReason.ABORT
+    await service.wait_until_idle()
+
+
+async def test_a_stream_over_http_of_a_revoked_key_ends(secured: Secured) -> None:
+    issued = await secured.issue()
+    service = secured.service
+    service.model.hold()
+    posting = service.spawn(
+        service.http.post(
+            "/v1/chat/completions", json=chat("Hi", stream=True), headers=bearer(issued)
+        )
+    )
+    await service.wait_until_held()
+
+    await service.store.api_keys.revoke(issued.key.key_id)
+
+    async with asyncio.timeout(10):
+        reply = await posting
+    service.model.release()
+    assert reply.status_code == 200
+    await service.wait_until_idle()
+
+
+async def fill(secured: Secured, issued: IssuedKey) -> tuple[str, str]:
+    """Let a user have a session with an answer, and a response in none; return their ids."""
+    conversation_id = await conversation_of(secured, issued)
+    async with secured.service.socket(additional_headers=bearer(issued)) as socket:
+        await socket.create("Hi", conversation=conversation_id)
+        await socket.receive_answer()
+        await socket.create("Hi")
+        response_id: str = (await socket.receive_answer())[-1]["response"]["id"]
+    return conversation_id, response_id
+
+
+async def test_removing_a_tenant_erases_all_that_it_had(store_url: str) -> None:
+    async with run_secured_service(store_url) as secured:
+        conversation_id, response_id = await fill(secured, secured.member)
+        store = secured.service.store
+        async with secured.service.socket(additional_headers=bearer(secured.member)) as socket:
+            removed = await remove_tenant(store, "acme")
+            close = await socket.receive_close()
+        kept = [key for key in await store.commands.call("KEYS", "*") if "acme" in key]
+
+        assert removed == Removed(num_keys=2, num_prompts=0, num_sessions=1, num_responses=1)
+        assert close.code == 1008
+        assert await store.sessions.get(conversation_id) is None
+        assert await store.responses.get(RequestId(response_id)) is None
+        assert await store.sessions.list(Owner("acme", "bob"), 10) == []
+        assert [tenant.name for tenant in await store.tenants.list(10)] == ["zeta"]
+        assert not [key for key in kept if "usage" not in key], kept
+        assert await remove_tenant(store, "acme") is None
+
+
+async def test_the_workers_drop_what_is_cached_of_a_removed_tenant(store_url: str) -> None:
+    async with run_secured_service(store_url) as secured:
+        await fill(secured, secured.member)
+        cached = secured.service.engine.stats().pages_cached
+
+        await remove_tenant(secured.service.store, "acme")
+
+        await until_nothing_is_cached(secured.service)
+        assert cached > 0
+
+
+async def test_removing_a_tenant_cancels_what_is_in_flight(store_url: str) -> None:
+    async with run_secured_service(store_url) as secured:
+        service = secured.service
+        conversation_id = await conversation_of(secured, secured.member)
+        async with service.socket(additional_headers=bearer(secured.member)) as socket:
+            service.model.hold()
+            await socket.create("Hi", conversation=conversation_id)
+            await socket.receive_until("response.in_progress")
+            await service.wait_until_held()
+
+            await remove_tenant(service.store, "acme")
+            close = await socket.receive_close()
+
+        service.model.release()
+        await service.wait_until_idle()
+        assert close.code == 1008
+
+
+async def test_a_tenant_that_comes_back_finds_nothing_of_the_one_before(store_url: str) -> None:
+    async with run_secured_service(store_url) as secured:
+        conversation_id, response_id = await fill(secured, secured.stranger)
+        http, store = secured.service.http, secured.service.store
+        await remove_tenant(store, "zeta")
+        await store.tenants.add(Tenant("zeta"))
+        headers = bearer(await store.api_keys.add(ApiKey("", "zeta", "bob")))
+
+        response = await http.get(f"/v1/responses/{response_id}", headers=headers)
+        conversation = await http.get(f"/v1/conversations/{conversation_id}", headers=headers)
+        listed = await http.get("/v1/chatserve/conversations", headers=headers)
+
+    assert (response.status_code, conversation.status_code) == (404, 404)
+    assert listed.json()["data"] == []
+
+
+async def until_nothing_is_cached(service: Service) -> None:
+    async with asyncio.timeout(10):
+        while service.engine.stats().pages_cached:  # noqa: ASYNC110 - the engine has no event
+            await asyncio.sleep(0.005)

@@ -1,0 +1,35 @@
+"""What of a model's words becomes a title."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatserve.gateway.titles import MAX_TITLE_CHARS, clean_title
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("Blue skies", "Blue skies"),
+        ('  "Blue skies."\nI hope that helps!', "Blue skies"),
+        ("Title: **Blue skies**", "Blue skies"),
+        ("\n\n# Conversation title - Blue\tskies", "Blue skies"),
+        ("“Блакитне небо”", "Блакитне небо"),
+        ("Blue \x00\x1b skies", "Blue skies"),
+        ("", ""),
+        ('""\n...', ""),
+        ("word " * 30, "word word word word word word word word word word word word"),
+        ("x" * 100, "x" * 60),
+    ],
+)
+def test_title_is_one_short_line_without_labels_and_quotes(said: str, title: str) -> None:
+    assert clean_title(said) == title
+
+
+@given(st.text(max_size=300))
+def test_any_words_give_a_printable_title_within_the_limit(said: str) -> None:
+    title = clean_title(said)
+
+    assert len(title) <= MAX_TITLE_CHARS
+    assert title.isprintable()
+    assert title == title.strip()
