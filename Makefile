@@ -10,7 +10,8 @@ WEB_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test check fmt bench bench-peers bench-sharing bench-memory \
-	bench-differential bench-quality bench-start profile lock clean
+	bench-differential bench-quality bench-start bench-gateway bench-routing bench-fleet \
+	profile lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +66,15 @@ bench-quality: install $(VENV)/.dev ## Measure what 8 and 4 bits cost: perplexit
 bench-start: install $(VENV)/.dev ## Time a warm start, phase by phase
 	$(BIN)/chatserve models fetch
 	$(BIN)/python -m benchmarks.start_time
+
+bench-gateway: install $(VENV)/.dev ## Find the knee of one gateway process; ARGS="--quick"
+	$(BIN)/python -m benchmarks.gateway $(ARGS)
+
+bench-routing: install $(VENV)/.dev ## Measure routing with two workers and eight tenants
+	$(BIN)/python -m benchmarks.routing
+
+bench-fleet: install $(VENV)/.dev ## Simulate routing with a thousand workers; ARGS="--quick"
+	$(BIN)/python -m benchmarks.fleet $(ARGS)
 
 profile: install $(VENV)/.dev ## Show where the time of a decode step goes; draws docs/step-time.svg
 	$(BIN)/chatserve models fetch
