@@ -27,6 +27,8 @@ MAX_P99_MS = 200.0
 TARGETS = (Load(250, 20, 10), Load(1000, 5, 10))
 
 _ECHO_START_S = 1.0
+_SETTLE_S = 3.0
+"""Between two loads, for the streams of the first to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Row:
 
 async def apply(name: str, load: Load, gateway: Running) -> Row:
     """Put a load on the gateway, and return what came of it."""
+    await asyncio.sleep(_SETTLE_S)
     figures = await _client(gateway.port, load)
     return _row(name, load, figures, gateway.shares(figures.started, figures.ended))
 

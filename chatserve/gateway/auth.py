@@ -92,7 +92,7 @@ class Authentication:
         if scope["type"] == "websocket":
             return False
         path: str = scope["path"]
-        return path in PUBLIC_PATHS or path.split("/")[1] not in self._roots
+        return path in PUBLIC_PATHS or path.partition("/")[2].partition("/")[0] not in self._roots
 
     async def _authenticate(self, connection: HTTPConnection) -> None:
         """Note who calls. A socket that shows nothing yet may still do so in its first message."""

@@ -50,9 +50,16 @@ async def response_object(store: Store, record: ResponseRecord) -> Event:
     return projector.response_so_far()
 
 
-async def _snapshot(store: Store, record: ResponseRecord, after: int) -> tuple[Event, Event]:
+async def _snapshot(store: Store, record: ResponseRecord, after: int) -> list[Event]:
     """Return the events that stand for a log that is gone."""
     latest = await store.responses.get(record.response_id)  # it may have ended since it was read
     if latest is None or latest.outcome is None:
         raise no_response(record.response_id)
-    return gap_events(head_of(latest), latest.output_text, latest.outcome, starting_after=after)
+    assert latest.last_sequence is not None, f"{record.response_id} has ended without a number"
+    return gap_events(
+        head_of(latest),
+        latest.output_text,
+        latest.outcome,
+        starting_after=after,
+        last_sequence=latest.last_sequence,
+    )

@@ -24,6 +24,8 @@ class ErrorCode(StrEnum):
     MESSAGE_NOT_FOUND = "message_not_found"
     VERSION_CONFLICT = "version_conflict"
     CONVERSATION_CHANGED = "conversation_changed"
+    CONVERSATION_FULL = "conversation_full"
+    TOO_MANY_CONVERSATIONS = "too_many_conversations"
     RESPONSE_ALREADY_IN_FLIGHT = "response_already_in_flight"
     PROMPT_NOT_FOUND = "prompt_not_found"
     RESPONSE_NOT_FOUND = "response_not_found"

@@ -162,27 +162,28 @@ class ResponseProjector:
 
 
 def gap_events(
-    head: ResponseHead, text: str, outcome: Outcome, *, starting_after: int
-) -> tuple[dict[str, Any], dict[str, Any]]:
+    head: ResponseHead, text: str, outcome: Outcome, *, starting_after: int, last_sequence: int
+) -> list[dict[str, Any]]:
     """Return what a resume gets when the log is gone: a snapshot, and the terminal event.
 
-    The numbers of the trimmed events are not known any more. The snapshot counts as one event, so
-    that the terminal one follows on for a reader that checks.
+    The snapshot stands for the events between the reader's last one and the terminal one, which has
+    its own number, `last_sequence`. Whoever has that one already gets nothing.
     """
-    gap_number = starting_after + 1
+    if starting_after >= last_sequence:
+        return []
     gap = {
         "type": "chatserve:response.gap",
         "response_id": head.response_id,
-        "from": gap_number,
-        "to": gap_number,
+        "from": starting_after + 1,
+        "to": last_sequence - 1,
         "snapshot": text,
     }
     terminal = {
         "type": outcome.terminal_kind.value,
-        "sequence_number": gap_number + 1,
+        "sequence_number": last_sequence,
         "response": final_response(head, text, outcome),
     }
-    return gap, terminal
+    return [gap, terminal] if starting_after + 1 < last_sequence else [terminal]
 
 
 def final_response(head: ResponseHead, text: str, outcome: Outcome) -> dict[str, Any]:

@@ -180,12 +180,7 @@ def parse_response_request(raw: bytes) -> ResponseRequest:
     """Read the body of a create over HTTP, or raise InvalidRequest."""
     body = Body(parse_object(raw))
     stream = body.take(_HttpFields).stream
-    request = _take(body, stream=stream)
-    if request.fields.background and not request.fields.store:
-        raise InvalidRequest(
-            "background: an answer that is not stored could never be read", param="background"
-        )
-    return request
+    return _take(body, stream=stream)
 
 
 def take_response_request(body: Body) -> ResponseRequest:
@@ -196,6 +191,10 @@ def take_response_request(body: Body) -> ResponseRequest:
 
 def _take(body: Body, *, stream: bool) -> ResponseRequest:
     fields = body.take(ResponseFields)
+    if fields.background and not fields.store:
+        raise InvalidRequest(
+            "background: an answer that is not stored could never be read", param="background"
+        )
     if fields.generate and not fields.input:
         _refuse_no_input(body)
     sampling = body.take(SamplingFields)

@@ -41,7 +41,7 @@ front of each script.
     workers              set     pruned by live     Workers.heartbeat            Workers.live
     card:{hash}          string  a day, refreshed   Workers.publish_card         Workers.card
     model:{name}         string  a day, refreshed   Workers.publish_card         Workers.card
-    reader:{id}          stream  one entry, a day   LogReader                    the same LogReader
+    feed:{reader}        stream  a minute, renewed  LogReader, append, (2)       the same LogReader
     prompts              hash    until removed      add, change, remove_prompt   Prompts
     prompt-versions:{p}  hash    with its prompt    add_prompt, remove_prompt    Prompts
     prompt-bell          stream  one entry, a day   add, change, remove_prompt   Prompts
@@ -100,7 +100,7 @@ WORKER = "worker:"
 DIGEST = "digest:"
 CARD = "card:"
 MODEL = "model:"
-READER = "reader:"
+FEED = "feed:"
 PROMPT_NEWS = "prompt-news:"
 PROMPT_VERSIONS = "prompt-versions:"
 
@@ -195,6 +195,7 @@ _LUA_KINDS = {
     "pace": PACE,
     "bell": BELL,
     "inbox": INBOX,
+    "feed": FEED,
     "session": SESSION,
     "messages": MESSAGES,
     "tree": TREE,

@@ -1,8 +1,10 @@
-"""One live follower of a log: a bounded buffer between the blocking read and a consumer.
+"""One follower of a log: a bounded buffer between the feed and a consumer.
 
-Owns the rule that makes following safe: an entry is taken only if it is the next one. A smaller
+Owns the rule that makes following safe: an entry is taken in only if it is the next one. A smaller
 number is a repetition and is dropped; a larger one, or a full buffer, ends being live, and the
-consumer goes back to the log itself. Knows nothing of where entries come from.
+consumer goes back to the log itself. Which one is the first does not matter: what was before it is
+in the log, and the consumer says up to where it has read that. Knows nothing of where entries come
+from.
 """
 
 import asyncio
@@ -22,20 +24,22 @@ class LogFollower:
     Used from: the event loop; `offer` and `end` by the reader, `take` by one consumer.
     """
 
-    next_sequence: int
     is_live: bool = True
+    _next_sequence: int | None = None
     _buffer: deque[LogEntry] = field(default_factory=deque)
     _has_news: asyncio.Event = field(default_factory=asyncio.Event)
     _error: Exception | None = None
 
     def offer(self, entry: LogEntry) -> None:
         """Take an entry in, or stop being live when that cannot be done."""
-        if entry.sequence_number < self.next_sequence:
+        expected = self._next_sequence
+        if expected is not None and entry.sequence_number < expected:
             return
-        if entry.sequence_number > self.next_sequence or len(self._buffer) >= BUFFER_ENTRIES:
+        is_gap = expected is not None and entry.sequence_number > expected
+        if is_gap or len(self._buffer) >= BUFFER_ENTRIES:
             self.end()
             return
-        self.next_sequence += 1
+        self._next_sequence = entry.sequence_number + 1
         self._buffer.append(entry)
         self._has_news.set()
 
@@ -45,13 +49,20 @@ class LogFollower:
         self._error = error
         self._has_news.set()
 
-    async def take(self) -> LogEntry | None:
-        """Return the next entry, None when it is no longer live, or raise what ended it."""
-        while not self._buffer:
+    async def take(self, position: int) -> LogEntry | None:
+        """Return the entry after a number, or raise what ended this.
+
+        None when it will not come: this is no longer live, or what came does not follow on.
+        """
+        while True:
+            while self._buffer and self._buffer[0].sequence_number <= position:
+                self._buffer.popleft()
+            if self._buffer:
+                entry = self._buffer.popleft()
+                return entry if entry.sequence_number == position + 1 else None
             if self._error:
                 raise self._error
             if not self.is_live:
                 return None
             self._has_news.clear()
             await self._has_news.wait()
-        return self._buffer.popleft()

@@ -1,31 +1,33 @@
 """Follows the logs of running answers: many readers, one blocking read.
 
-Owns the one XREAD that a gateway process keeps open, and which logs it contains. Knows nothing of
-sockets; a follower is an iterator that somebody drains, fast or not at all.
+Owns which logs a gateway process follows. Knows nothing of sockets; a follower is an iterator that
+somebody drains, fast or not at all. The one blocking read is that of the feed (log_feed.py), to
+which the events of all followed logs are copied.
 
 A follower is in one of two states, and numbers without gaps make changing between them safe:
 
-    catching up     its own task reads pages of the log, as fast as the consumer drains them
-    live            the blocking read puts entries into its bounded buffer (log_follower.py)
+    catching up     its own task reads pages of the log, as fast as the consumer drains them, while
+                    the feed puts what comes into its bounded buffer (log_follower.py)
+    live            it takes from the buffer
 
-    catching up ──> live    when a page has reached the end of the log
-    live ──> catching up    when its buffer was full, an entry came that does not follow on, or an
-                            audit found the log shorter than what was read of it
+    catching up ──> live    when the pages have reached what was the last event as copying began
+    live ──> catching up    when its buffer was full, an entry came that does not follow on, the
+                            feed has lost some, or an audit found the log shorter than what was
+                            read of it
 
 Invariants:
-1. A log is part of the blocking read exactly while it has a live follower. So a consumer that does
-   not drain costs a full buffer and nothing more.
-2. The read of a log starts at the lowest place that any of its live followers needs; the others
-   drop what they have.
+1. A log is copied to the feed while it has a follower whose buffer is not full. So a consumer that
+   does not drain costs a full buffer and nothing more.
+2. A follower is in place before the copying begins, so that every event is in the log by then or
+   comes through the feed. How fast events come is no matter.
 3. A lost connection is tried again for ever, in both states; a consumer notices only the delay.
 
-To follow a new log at once, the read is woken through a stream of this process. Pub/sub was
-rejected, since a message can be lost there; one read per follower, since connections are not free.
+Pub/sub was rejected, since a message can be lost there unnoticed; one blocking read per follower,
+since connections are not free; one read over all logs, since each costs it time without any news.
 """
 
 import asyncio
 import logging
-import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,46 +39,41 @@ from chatserve.store import keys
 from chatserve.store.codec import Command
 from chatserve.store.connection import Store
 from chatserve.store.keys import Partition
+from chatserve.store.log_feed import LogFeed
 from chatserve.store.log_follower import LogFollower
-from chatserve.store.response_log import LogEntry, decode_entries, decode_entry, entry_id
-from chatserve.store.streams import StreamEntry, read_streams
+from chatserve.store.response_log import LogEntry, decode_entries, entry_id
 
 logger = logging.getLogger(__name__)
 
 _PAGE_ENTRIES = 256
-_READ_ENTRIES = 64
-_BLOCK_MS = 2000
 
-# A blocking read costs this process and the server some microseconds for every log in it, and one
-# is over as soon as one log has news. A pause in proportion bounds the share of time that goes into
-# it, and the delay: 10 ms where a thousand answers run, nothing to speak of where a few do.
-_PAUSE_PER_LOG_S = 10e-6
+_PAUSE_S = 0.001
+"""Between two reads: what comes meanwhile comes with one read, and one wake-up of the process."""
+
+_RENEW_S = 10.0
 _RETRY_FIRST_S = 0.05
 _RETRY_MAX_S = 2.0
 
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """Consecutive entries of a log, and the last entry that the log had at that moment."""
-
-    entries: list[LogEntry]
-    last: LogEntry
-
-
 @dataclass(slots=True)
 class _Tail:
-    """One log of the blocking read: after which number it is read, and for whom."""
+    """One log that is followed: the last number seen of it, by whom, and whether it has ended."""
 
-    position: int
+    position: int = -1
     followers: set[LogFollower] = field(default_factory=set)
+    has_ended: bool = False
+
+    def note(self, entry: LogEntry) -> None:
+        self.position = max(self.position, entry.sequence_number)
+        self.has_ended = self.has_ended or entry.event.kind.is_terminal
 
 
 class LogReader:
     """The one reader of a partition's running answers in a gateway process.
 
-    Owns: the blocking read and its wake-up stream, in two tasks between `start` and `aclose`.
+    Owns: the feed and its followers, in two tasks between `start` and `aclose`.
     Used from: the event loop; `LogReaders` has one for each partition.
     """
 
@@ -85,26 +82,27 @@ class LogReader:
     ) -> None:
         """Make a reader; every `audit_s` seconds it looks after the logs it follows."""
         self._commands = store.commands
-        self._blocking = store.blocking
         self._log_prefix = partition.key(keys.LOG)
-        self._wake_key = partition.key(keys.READER + secrets.token_hex(8))
-        self._wake_cursor = "0-0"
-        self._must_wake = asyncio.Event()
+        self._feed = LogFeed(store, partition)
+        self._has_feed = asyncio.Event()
         self._tails: dict[RequestId, _Tail] = {}
+        self._left: set[RequestId] = set()
+        self._has_left = asyncio.Event()
+        self._removing = asyncio.Lock()
         self._audit_s = audit_s
-        self._next_audit = 0.0
+        self._next_audit = self._next_renewal = 0.0
         self._closed_by: Exception | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def num_logs(self) -> int:
-        """How many logs the blocking read contains."""
+        """How many logs are followed live."""
         return len(self._tails)
 
     def start(self) -> None:
         self._tasks = [
             asyncio.create_task(self._read_forever(), name="log-reader"),
-            asyncio.create_task(self._wake_forever(), name="log-reader-wake"),
+            asyncio.create_task(self._remove_forever(), name="log-reader-remove"),
         ]
 
     def dismiss(self, error: Exception) -> None:
@@ -140,18 +138,19 @@ class LogReader:
         """
         position = after
         while True:
-            page = await _until_answered(partial(self._read_page, request_id, position))
-            for entry in page.entries:
-                position = entry.sequence_number
-                yield entry
-            position = min(position, page.last.sequence_number)
-            if position < page.last.sequence_number:
-                continue
-            if page.last.event.kind.is_terminal:
-                return
-            follower = self._join(request_id, position)
+            follower = self._join(request_id)
             try:
-                while news := await follower.take():
+                last = await self._begin(request_id, follower)
+                position = min(position, last.sequence_number)
+                while position < last.sequence_number:
+                    for entry in await self._read_page(request_id, position):
+                        position = entry.sequence_number
+                        yield entry
+                        if entry.event.kind.is_terminal:
+                            return
+                if last.event.kind.is_terminal:
+                    return
+                while news := await follower.take(position):
                     position = news.sequence_number
                     yield news
                     if news.event.kind.is_terminal:
@@ -159,29 +158,34 @@ class LogReader:
             finally:
                 self._leave(request_id, follower)
 
-    async def _read_page(self, request_id: RequestId, position: int) -> _Page:
-        key = self._log_prefix + request_id
-        replies = await self._commands.call_many(
-            [
-                ("XRANGE", key, entry_id(position + 1), "+", "COUNT", _PAGE_ENTRIES),
-                self._last_entry(request_id),
-            ]
-        )
-        page, last = (decode_entries(reply) for reply in replies)
-        if not last:
+    async def _begin(self, request_id: RequestId, follower: LogFollower) -> LogEntry:
+        """Have a log copied to the feed for a follower, and return its last event until then."""
+        await self._has_feed.wait()
+        while request_id in self._left:  # a removal on its way would undo this
+            async with self._removing:
+                self._left.discard(request_id)
+        last = await _until_answered(partial(self._feed.add, request_id))
+        if last is None:
             raise _log_not_found(request_id)
-        return _Page(page, last[0])
+        tail = self._tails.get(request_id)
+        if tail is not None:  # else all its followers, this one too, were ended meanwhile
+            tail.note(last)
+        return last
 
-    def _join(self, request_id: RequestId, position: int) -> LogFollower:
+    async def _read_page(self, request_id: RequestId, position: int) -> list[LogEntry]:
+        command = ("XRANGE", self._log_prefix + request_id, entry_id(position + 1), "+")
+        reply = await _until_answered(
+            partial(self._commands.call, *command, "COUNT", _PAGE_ENTRIES)
+        )
+        if not reply:
+            raise _log_not_found(request_id)
+        return decode_entries(reply)
+
+    def _join(self, request_id: RequestId) -> LogFollower:
         if self._closed_by is not None:
             raise self._closed_by
-        follower = LogFollower(next_sequence=position + 1)
-        tail = self._tails.get(request_id)
-        if tail is None or position < tail.position:
-            tail = self._tails.setdefault(request_id, _Tail(position))
-            tail.position = position
-            self._must_wake.set()
-        tail.followers.add(follower)
+        follower = LogFollower()
+        self._tails.setdefault(request_id, _Tail()).followers.add(follower)
         return follower
 
     def _leave(self, request_id: RequestId, follower: LogFollower) -> None:
@@ -191,40 +195,51 @@ class LogReader:
         tail.followers.discard(follower)
         if not tail.followers:
             del self._tails[request_id]
+            if not tail.has_ended:
+                self._left.add(request_id)
+                self._has_left.set()
 
     async def _read_forever(self) -> None:
         try:
             while True:
+                await _until_answered(self._maybe_renew)
                 await _until_answered(self._read_once)
                 await _until_answered(self._maybe_audit)
-                await asyncio.sleep(_PAUSE_PER_LOG_S * len(self._tails))
+                await asyncio.sleep(_PAUSE_S)
         finally:
             self._dismiss_stopped()
 
-    async def _read_once(self) -> None:
-        cursors = {
-            self._log_prefix + log: entry_id(tail.position) for log, tail in self._tails.items()
-        }
-        cursors[self._wake_key] = self._wake_cursor
-        entries = await read_streams(
-            self._blocking, cursors, block_ms=_BLOCK_MS, count=_READ_ENTRIES
-        )
-        for wake in entries.pop(self._wake_key, []):
-            self._wake_cursor = wake.entry_id
-        for key, new_entries in entries.items():
-            self._deliver(RequestId(key.removeprefix(self._log_prefix)), new_entries)
-
-    def _deliver(self, request_id: RequestId, new_entries: list[StreamEntry]) -> None:
-        tail = self._tails.get(request_id)
-        if tail is None:  # the last follower left while the read was under way
+    async def _maybe_renew(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now < self._next_renewal:
             return
-        for new_entry in new_entries:
-            entry = decode_entry(new_entry)
-            tail.position = entry.sequence_number
-            for follower in tail.followers:
-                follower.offer(entry)
+        if not await self._feed.renew():
+            self._catch_up()
+        self._has_feed.set()
+        self._next_renewal = now + _RENEW_S
+
+    async def _read_once(self) -> None:
+        news = await self._feed.read()
+        if news.has_lost:
+            self._catch_up()
+            return
+        for request_id, entry in news.events:
+            self._deliver(request_id, entry)
+
+    def _deliver(self, request_id: RequestId, entry: LogEntry) -> None:
+        tail = self._tails.get(request_id)
+        if tail is None:  # the last follower has left, and the copying has not ended yet
+            return
+        tail.note(entry)
+        for follower in tail.followers:
+            follower.offer(entry)
         for follower in [f for f in tail.followers if not f.is_live]:
             self._leave(request_id, follower)
+
+    def _catch_up(self) -> None:
+        """Have every follower read its log itself, since the feed has lost something."""
+        for request_id in list(self._tails):
+            self._end_all(request_id)
 
     async def _maybe_audit(self) -> None:
         """Look after logs of which no entry will tell: deleted, expired, or cut by a crash.
@@ -257,23 +272,19 @@ class LogReader:
         for follower in tail.followers if tail else ():
             follower.end(error)
 
-    async def _wake_forever(self) -> None:
-        """Wake the blocking read whenever it must start over with other logs.
+    async def _remove_forever(self) -> None:
+        """End the copying of logs that nobody follows any more, many at a time.
 
-        Followers only set a flag, so that being cancelled there loses nothing.
+        Followers only leave a note, so that being cancelled there loses nothing.
         """
         while True:
-            await self._must_wake.wait()
-            self._must_wake.clear()
-            await _until_answered(self._wake)
-
-    async def _wake(self) -> None:
-        await self._commands.call_many(
-            [
-                ("XADD", self._wake_key, "MAXLEN", 1, "*", "n", 1),
-                ("EXPIRE", self._wake_key, keys.IDLE_TTL_S),
-            ]
-        )
+            await self._has_left.wait()
+            self._has_left.clear()
+            async with self._removing:
+                noted = list(self._left)
+                left = [each for each in noted if each not in self._tails]
+                await _until_answered(partial(self._feed.remove, left))
+                self._left.difference_update(noted)
 
 
 async def _until_answered(ask: Callable[[], Awaitable[_T]]) -> _T:

@@ -13,6 +13,7 @@ from typing import Any, Self
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff, NoBackoff
+from redis.exceptions import ConnectionError as ConnectionLost
 from redis.exceptions import NoScriptError, RedisError
 
 from chatserve.errors import StoreError
@@ -21,6 +22,7 @@ from chatserve.store.scripts import Script
 
 _COMMAND_TIMEOUT_S = 5.0
 _MAX_CONNECTIONS = 16
+_RETRY_BASE_S = 0.02
 
 
 class RedisClient:
@@ -36,13 +38,17 @@ class RedisClient:
 
     def __init__(self, url: str, retry: Retry, *, is_cluster: bool = False) -> None:
         self._redis = _cluster(url, retry) if is_cluster else _server(url, retry)
+        self._is_cluster = is_cluster
+        self._retries = retry.get_retries()
         # Not redis-py's blocking pool: its condition can lose the wake-up of a cancelled waiter.
         self._turns = asyncio.Semaphore(_MAX_CONNECTIONS)
 
     @classmethod
     def for_commands(cls, url: str, *, is_cluster: bool = False) -> Self:
         """Make a client for commands that answer at once."""
-        return cls(url, Retry(ExponentialBackoff(cap=0.5, base=0.02), 4), is_cluster=is_cluster)
+        return cls(
+            url, Retry(ExponentialBackoff(cap=0.5, base=_RETRY_BASE_S), 4), is_cluster=is_cluster
+        )
 
     @classmethod
     def for_blocking(cls, url: str, *, is_cluster: bool = False) -> Self:
@@ -83,10 +89,21 @@ class RedisClient:
     async def _pipeline(self, commands: Sequence[Command]) -> list[Any]:
         if not commands:
             return []
-        async with (
-            self._turn(_COMMAND_TIMEOUT_S),
-            self._redis.pipeline(transaction=False) as pipeline,
-        ):
+        async with self._turn(_COMMAND_TIMEOUT_S):
+            replies = await self._send(commands)
+            # A single server's connection is tried again below; to a cluster, each node is its own.
+            for attempt in range(self._retries if self._is_cluster else 0):
+                lost = [i for i, reply in enumerate(replies) if isinstance(reply, ConnectionLost)]
+                if not lost:
+                    break
+                await asyncio.sleep(_RETRY_BASE_S * 2**attempt)
+                again = await self._send([commands[i] for i in lost])
+                for i, reply in zip(lost, again, strict=True):
+                    replies[i] = reply
+            return replies
+
+    async def _send(self, commands: Sequence[Command]) -> list[Any]:
+        async with self._redis.pipeline(transaction=False) as pipeline:
             for command in commands:
                 pipeline.execute_command(*command)
             replies: list[Any] = await pipeline.execute(raise_on_error=False)

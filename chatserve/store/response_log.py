@@ -12,7 +12,7 @@ Fields of an entry, short because a log has one entry every few tokens:
     any other       k kind
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,7 +103,10 @@ def entry_id(sequence_number: int) -> str:
 
 
 def decode_entry(entry: StreamEntry) -> LogEntry:
-    fields = entry.fields
+    return decode_event(int(entry.entry_id.partition("-")[0]) - 1, entry.fields)
+
+
+def decode_event(sequence_number: int, fields: Mapping[str, str]) -> LogEntry:
     event = LogEvent(
         kind=EventKind(fields.get("k", EventKind.DELTA)),
         text=fields.get("t", ""),
@@ -112,7 +115,7 @@ def decode_entry(entry: StreamEntry) -> LogEntry:
         cached_tokens=int(fields.get("c", 0)),
         outcome=load_outcome(fields.get("o", "")),
     )
-    return LogEntry(int(entry.entry_id.partition("-")[0]) - 1, event)
+    return LogEntry(sequence_number, event)
 
 
 def encode_event(event: LogEvent) -> list[Value]:

@@ -80,6 +80,7 @@ class ResponseRecord:
     output_text: str = ""
     output_token_ids: tuple[int, ...] = ()
     outcome: Outcome | None = None
+    last_sequence: int | None = None
 
     @property
     def owner(self) -> Owner:
@@ -132,6 +133,7 @@ class ResponseRecord:
             output_text=fields["output_text"],
             output_token_ids=unpack_token_ids(fields["output_token_ids"]),
             outcome=load_outcome(fields["outcome"]),
+            last_sequence=int(fields["last_sequence"]) if "last_sequence" in fields else None,
         )
 
 

@@ -73,7 +73,9 @@ class Sessions:
         arguments: list[Value] = [dump_json(_creation(owner, session_id, new))]
         for message in messages if is_tree else in_a_row(messages):
             arguments += counted(message.to_fields())
-        await self._redis.run(scripts.CREATE_SESSION, self._root(session_id), *arguments)
+        reply = await self._redis.run(scripts.CREATE_SESSION, self._root(session_id), *arguments)
+        if reply not in ("created", "exists"):
+            raise turn_error(reply, session_id, None)
         session = await self.get(session_id)
         if session is None:
             raise NotFound(f"session {session_id!r} was deleted while it was created")

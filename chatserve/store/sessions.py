@@ -294,6 +294,15 @@ def turn_error(reason: str, session_id: str, parent_id: str | None) -> NotFound 
         case "busy":
             message = f"conversation {session_id!r} has a response in flight"
             code = "response_already_in_flight"
+        case "full":
+            message = (
+                f"conversation {session_id!r} is full: it holds up to 5,000 messages and 16 MiB; "
+                "go on in a new one"
+            )
+            code = "conversation_full"
+        case "too_many_sessions":
+            message = "you have 10,000 conversations, the limit; delete some first"
+            code = "too_many_conversations"
         case "too_many":
             message = (
                 f"conversation {session_id!r} has {MAX_ANSWERS} responses in flight, the limit"

@@ -61,3 +61,28 @@ async def test_delete_in_flight_leaves_the_log_to_its_writer(store: Store) -> No
 
     assert await store.responses.get(A) is None
     assert [entry.sequence_number for entry in await store.log.read(A)] == [0, 1, 2]
+
+
+async def test_create_that_is_repeated_after_its_deletion_begins_anew(store: Store) -> None:
+    """The log of an answer that was deleted in flight outlives it, and blocked its successor."""
+    await enqueue(store, "a")
+    await claim_names(store, "w")
+    await store.responses.delete(A)
+    await store.queue.cancel(A)
+    await append(store, ending("a", 1, 2))
+
+    await enqueue(store, "a")
+
+    assert await claim_names(store, "w") == ["a"]
+    assert [entry.sequence_number for entry in await store.log.read(A)] == [0, 1]
+
+
+async def test_record_knows_the_number_of_its_last_event(store: Store) -> None:
+    await enqueue(store, "a")
+    await claim_names(store, "w")
+
+    await append(store, deltas("a", 1, 2, "x", "y"), ending("a", 1, 4))
+
+    record = await store.responses.get(A)
+    assert record is not None
+    assert record.last_sequence == (await store.log.read(A))[-1].sequence_number == 4

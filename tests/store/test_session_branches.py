@@ -326,3 +326,29 @@ async def test_answer_that_ends_in_the_queue_keeps_its_place_in_the_tree(store: 
     assert session is not None
     assert session.active_response_ids == ()
     await check_invariants(store)
+
+
+async def test_full_conversation_takes_no_more(store: Store) -> None:
+    large = [message(f"m{number}", content="x" * 2**20) for number in range(16)]
+    await store.sessions.create(OWNER, "s")
+
+    await store.sessions.append("s", large[:15])
+    with pytest.raises(Conflict) as refusal:
+        await store.sessions.append("s", large[15:])
+
+    assert refusal.value.code == "conversation_full"
+    assert len((await store.sessions.transcript("s")).all()) == 15
+    await store.sessions.delete_message("s", "m0")
+    await store.sessions.append("s", large[15:])
+
+
+async def test_append_that_is_repeated_stores_its_messages_once(store: Store) -> None:
+    await store.sessions.create(OWNER, "s")
+
+    await store.sessions.append("s", [message("m1"), message("m2")])
+    await store.sessions.append("s", [message("m1"), message("m2")])
+
+    assert [each.message_id for each in (await store.sessions.transcript("s")).all()] == [
+        "m1",
+        "m2",
+    ]

@@ -204,3 +204,12 @@ def test_frame_that_is_no_event_is_a_bad_event(frame: str, code: str) -> None:
 
     assert isinstance(event, BadEvent)
     assert event.error.code == code
+
+
+def test_answer_in_the_background_that_is_not_stored_is_refused() -> None:
+    body = {"type": "response.create", "model": "m", "input": "Hi", "background": True}
+
+    event = parse_client_event(json.dumps({**body, "store": False}))
+
+    assert isinstance(event, BadEvent)
+    assert event.error.param == "background"

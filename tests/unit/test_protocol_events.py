@@ -185,12 +185,23 @@ def test_nothing_is_said_of_ignored_names_where_there_are_none() -> None:
 def test_terminal_event_follows_on_the_snapshot_of_a_gap() -> None:
     outcome = Outcome(FinishReason.STOP, USAGE, TIMINGS)
 
-    gap, terminal = gap_events(HEAD, "Hello", outcome, starting_after=7)
+    gap, terminal = gap_events(HEAD, "Hello", outcome, starting_after=7, last_sequence=12)
 
-    assert (gap["from"], gap["to"], gap["snapshot"]) == (8, 8, "Hello")
-    assert terminal["sequence_number"] == 9
+    assert (gap["from"], gap["to"], gap["snapshot"]) == (8, 11, "Hello")
+    assert terminal["sequence_number"] == 12
     assert terminal["response"]["output"][0]["content"][0]["text"] == "Hello"
     server_event.validate_python(terminal)
+
+
+@pytest.mark.parametrize(("starting_after", "kinds"), [(11, ["response.completed"]), (12, [])])
+def test_reader_who_misses_no_event_between_gets_no_gap(
+    starting_after: int, kinds: list[str]
+) -> None:
+    outcome = Outcome(FinishReason.STOP, USAGE, TIMINGS)
+
+    events = gap_events(HEAD, "Hi", outcome, starting_after=starting_after, last_sequence=12)
+
+    assert [event["type"] for event in events] == kinds
 
 
 @pytest.mark.parametrize("reason", list(FinishReason))

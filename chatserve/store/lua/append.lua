@@ -48,6 +48,7 @@ if status ~= '' then
   if redis.call('EXISTS', KEY.response .. id) == 1 then
     redis.call('HSET', KEY.response .. id, 'ended_by', this_end)
   end
-  finish(id, {status = status, text = ARGV[6], token_ids = ARGV[7], outcome = ARGV[8]})
+  finish(id, {status = status, text = ARGV[6], token_ids = ARGV[7], outcome = ARGV[8],
+    last = next_number - 1})
 end
 return 1

@@ -15,6 +15,7 @@
 --   cancelled                      set when a cancel reached it under an owner
 --   times_lost                     how many leases have run out
 --   limits                         what it reserved of which limits, if of any; see limits.lua
+--   feeds                          the feeds that its events are copied to, see log_reader.py
 --   reader:{gateway}               set while that gateway has readers of the answer, see reading.py
 --   session_id, message_id         where the answer goes at the end; session_id may be empty
 --   parent_id                      in a session, the message that the answer follows
@@ -43,9 +44,19 @@ local function count_ids(list)
   return select(2, string.gsub(list, ',', '')) + 1
 end
 
--- Write event number `number` of a log. `fields` is a flat list of names and values.
+-- How many events a feed holds: whoever is behind by more finds them in the logs.
+local MAX_FEED = 10000
+
+-- Write event number `number` of a log, and copy it to the feeds that follow it. `fields` is a flat
+-- list of names and values. A feed whose reader is gone has run out, and is not made anew.
 local function log_event(id, number, fields)
   redis.call('XADD', KEY.log .. id, (number + 1) .. '-0', unpack(fields))
+  local feeds = redis.call('HGET', KEY.request .. id, 'feeds')
+  if not feeds then return end
+  for feed in string.gmatch(feeds, '%S+') do
+    redis.call('XADD', KEY.feed .. feed, 'NOMKSTREAM', 'MAXLEN', '~', MAX_FEED, '*',
+      'log', id, 'number', number, unpack(fields))
+  end
 end
 
 -- Whoever owns a request renews the life of all its keys, so that they vanish together or never.

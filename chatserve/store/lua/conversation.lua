@@ -9,10 +9,19 @@
 --   version                  how often title, metadata, archived or pinned were changed
 --   archived, pinned         '1' or '0'
 --   active_response_ids      the answers in flight, the latest last, with blanks between
+--   num_bytes                how much its messages hold
 --
 -- tree:{id} has every message that ever was: its entry in messages:{id}, or '-' once it is deleted,
 -- then a blank and the id of its parent, empty at the root level. It finds a message without a
 -- search, and it keeps what follows a deleted message in its place.
+
+-- How large a session may grow, answers in flight not counted: readers load it whole. The messages
+-- are all that ever were, since a deleted one stays in the tree.
+local MAX_MESSAGES = 5000
+local MAX_BYTES = 16 * 1024 * 1024
+
+-- How many sessions one owner may have, archived ones included.
+local MAX_SESSIONS = 10000
 
 -- The list that a session stands in.
 local function list_of(session_id)
@@ -42,12 +51,33 @@ local function place_of_message(session_id, message_id)
   return string.match(place, '^(%S+) (.*)$')
 end
 
+-- How many bytes the fields of a message are.
+local function size_of_message(fields)
+  local num_bytes = 0
+  for i = 1, #fields do num_bytes = num_bytes + #tostring(fields[i]) end
+  return num_bytes
+end
+
+-- Whether a session has room for the messages that are the runs (see take) from `at` on.
+local function has_room_for_messages(session_id, at)
+  local num_messages = redis.call('HLEN', KEY.tree .. session_id)
+  local num_bytes = tonumber(redis.call('HGET', KEY.session .. session_id, 'num_bytes') or 0)
+  local message
+  message, at = take(at)
+  while message do
+    num_messages, num_bytes = num_messages + 1, num_bytes + size_of_message(message)
+    message, at = take(at)
+  end
+  return num_messages <= MAX_MESSAGES and num_bytes <= MAX_BYTES
+end
+
 -- Append a message, as Message.to_fields lays it out. One whose parent is '^' follows `last`.
 -- Returns its id.
 local function append_message(session_id, message, last)
   if message[4] == '^' then message[4] = last end
   local entry_id = redis.call('XADD', KEY.messages .. session_id, '*', unpack(message))
   redis.call('HSET', KEY.tree .. session_id, message[2], entry_id .. ' ' .. message[4])
+  redis.call('HINCRBY', KEY.session .. session_id, 'num_bytes', size_of_message(message))
   return message[2]
 end
 
@@ -73,10 +103,12 @@ local function answers_of(session_id)
 end
 
 -- Why nothing can be appended to a session, nil when it can. `target` has session_id and what of
--- SessionTurn it may have, parent_id or leaf_id; for a turn also max_answers.
-local function refusal_of(target)
+-- SessionTurn it may have, parent_id or leaf_id; for a turn also max_answers. The messages are the
+-- runs (see take) from `at` on.
+local function refusal_of(target, at)
   local session_id, parent_id = target.session_id, target.parent_id
   if redis.call('EXISTS', KEY.session .. session_id) == 0 then return 'no_session' end
+  if not has_room_for_messages(session_id, at) then return 'full' end
   local num_answers = #answers_of(session_id)
   if parent_id then
     local entry_id = parent_id == 'root' or place_of_message(session_id, parent_id)

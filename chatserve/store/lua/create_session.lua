@@ -3,14 +3,19 @@
 -- Keys:      session, messages, tree:{id}; sessions or archived
 -- Arguments: options (JSON: id and the fields of the session, created_ms and updated_ms if they are
 --            not now), then one run (see take) for each message
--- Returns:   1 when it was created, 0 when it exists
+-- Returns:   'created', 'exists', 'full' when its messages are too many or too large, or
+--            'too_many_sessions' when its owner has as many as one may have
 --
 -- One script, because a session must not be listed without its messages, and a repetition must not
 -- append them again.
 
 local options = cjson.decode(ARGV[1])
 local id = options.id
-if redis.call('EXISTS', KEY.session .. id) == 1 then return 0 end
+if redis.call('EXISTS', KEY.session .. id) == 1 then return 'exists' end
+local owner = options.tenant .. '/' .. options.user
+if redis.call('ZCARD', KEY.sessions .. owner) + redis.call('ZCARD', KEY.archived .. owner)
+  >= MAX_SESSIONS then return 'too_many_sessions' end
+if not has_room_for_messages(id, 2) then return 'full' end
 
 local created_ms, updated_ms = options.created_ms or now_ms(), options.updated_ms or now_ms()
 redis.call('HSET', KEY.session .. id, 'tenant', options.tenant, 'user', options.user,
@@ -20,4 +25,4 @@ redis.call('HSET', KEY.session .. id, 'tenant', options.tenant, 'user', options.
 redis.call('ZADD', list_of(id), updated_ms, id)
 note_user(options.tenant, options.user)
 append_messages(id, 2, '')
-return 1
+return 'created'

@@ -11,7 +11,9 @@ local session_id, message_id = ARGV[1], ARGV[2]
 local entry_id, parent_id = place_of_message(session_id, message_id)
 if not entry_id or entry_id == '-' then return 0 end
 local messages = KEY.messages .. session_id
-forget_answer(redis.call('XRANGE', messages, entry_id, entry_id)[1])
+local entry = redis.call('XRANGE', messages, entry_id, entry_id)[1]
+forget_answer(entry)
+redis.call('HINCRBY', KEY.session .. session_id, 'num_bytes', -size_of_message(entry[2]))
 redis.call('XDEL', messages, entry_id)
 redis.call('HSET', KEY.tree .. session_id, message_id, '- ' .. parent_id)
 return 1

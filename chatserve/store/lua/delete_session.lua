@@ -16,5 +16,5 @@ for _, entry in ipairs(redis.call('XRANGE', KEY.messages .. id, '-', '+')) do
   forget_answer(entry)
 end
 redis.call('ZREM', list_of(id), id)
-redis.call('DEL', KEY.session .. id, KEY.messages .. id, KEY.tree .. id)
+redis.call('UNLINK', KEY.session .. id, KEY.messages .. id, KEY.tree .. id)
 return answers

@@ -1,7 +1,8 @@
 -- How a lease and a request end, whoever ends them. Shared by the scripts like common.lua.
 
 -- End a request whose terminal event has just been logged.
--- `answer` has status, text, token_ids (comma list) and outcome (JSON).
+-- `answer` has status, text, token_ids (comma list), outcome (JSON) and last, the number of the
+-- terminal event.
 --   1. The record, unless it was deleted meanwhile, gets the answer.
 --   2. The session, if there is one, gets the message, and the record lives as long as it does.
 --      A record whose session is gone goes with the log; one without a session has its own ttl.
@@ -12,7 +13,8 @@ local function finish(id, answer)
   local has_record = redis.call('EXISTS', record) == 1
   if has_record then                                                          -- 1
     redis.call('HSET', record, 'status', answer.status, 'output_text', answer.text,
-      'output_token_ids', answer.token_ids, 'outcome', answer.outcome)
+      'output_token_ids', answer.token_ids, 'outcome', answer.outcome,
+      'last_sequence', answer.last)
   end
   local request = redis.call('HMGET', KEY.request .. id,
     'session_id', 'message_id', 'model', 'tenant', 'owner')
@@ -39,9 +41,10 @@ local function finish(id, answer)
   forget_counters(model)
 end
 
--- What the log holds so far: text, token ids as a comma list, their number, cached tokens.
+-- What the log holds so far: text, token ids as a comma list, their number, cached tokens, and
+-- whether the output item has begun.
 local function logged_answer(id)
-  local texts, ids, num_ids, cached = {}, {}, 0, 0
+  local texts, ids, num_ids, cached, has_item = {}, {}, 0, 0, false
   for _, entry in ipairs(redis.call('XRANGE', KEY.log .. id, '-', '+')) do
     local fields = entry[2]
     for i = 1, #fields, 2 do
@@ -53,28 +56,43 @@ local function logged_answer(id)
         num_ids = num_ids + count_ids(value)
       elseif name == 'c' then
         cached = tonumber(value)
+      elseif name == 'k' and value == 'response.content_part.added' then
+        has_item = true
       end
     end
   end
   return {text = table.concat(texts), token_ids = table.concat(ids, ','),
-    num_token_ids = num_ids, cached_tokens = cached}
+    num_token_ids = num_ids, cached_tokens = cached, has_item = has_item}
+end
+
+-- Log how an answer ends: what closes its item, where one has begun, and the terminal event.
+local function log_end(id, answer)
+  local number = tonumber(redis.call('HGET', KEY.request .. id, 'next'))
+  if answer.has_item then
+    log_event(id, number, {'k', 'response.output_text.done'})
+    log_event(id, number + 1, {'k', 'response.content_part.done'})
+    log_event(id, number + 2, {'k', 'response.output_item.done', 'o', answer.outcome})
+    number = number + 3
+  end
+  log_event(id, number, {'k', 'response.' .. answer.status, 'o', answer.outcome})
+  answer.last = number
 end
 
 -- End a request that no worker runs, with what the log holds of its answer.
 -- `finish_reason` is 'abort' or 'error'; the error's code and message belong to the latter.
 local function bury(id, finish_reason, error_code, error_message)
   local answer = logged_answer(id)
-  local request = redis.call('HMGET', KEY.request .. id, 'input_tokens', 'next')
   answer.status = finish_reason == 'error' and 'failed' or 'incomplete'
   answer.outcome = cjson.encode({
     finish_reason = finish_reason,
-    usage = {input_tokens = tonumber(request[1]), cached_tokens = answer.cached_tokens,
-      output_tokens = answer.num_token_ids},
+    usage = {
+      input_tokens = tonumber(redis.call('HGET', KEY.request .. id, 'input_tokens')),
+      cached_tokens = answer.cached_tokens, output_tokens = answer.num_token_ids},
     timings = {},
     error_code = error_code or cjson.null,
     error_message = error_message or cjson.null,
   })
-  log_event(id, tonumber(request[2]), {'k', 'response.' .. answer.status, 'o', answer.outcome})
+  log_end(id, answer)
   finish(id, answer)
 end
 

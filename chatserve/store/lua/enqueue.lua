@@ -19,6 +19,10 @@ local options = cjson.decode(ARGV[1])
 local id, session_id, timeout_ms = options.id, options.session_id, options.timeout_ms
 local fields, at = take(2)
 local model, tenant = fields[2], fields[4]
+local record, created, queued_event
+record, at = take(at)
+created, at = take(at)
+queued_event, at = take(at)
 
 local function queued()
   local place = place_of(id, model, tenant) or {0, false}
@@ -34,16 +38,14 @@ if not has_room(model, tenant, options.max_queue) then
   return {'full', depth, time_until_left(model, depth / 2)}
 end
 if session_id ~= '' then
-  local refusal = refusal_of(options)
+  local refusal = refusal_of(options, at)
   if refusal then return {refusal} end
 end
 local refusal = options.limits and reserve(id, options.limits)
 if refusal then return refusal end
 
-local record, created, queued_event
-record, at = take(at)
-created, at = take(at)
-queued_event, at = take(at)
+-- A log outlives a record that was deleted or had a short life; this one begins at its beginning.
+redis.call('DEL', KEY.log .. id)
 local now = now_us()
 local enqueued_ms = math.floor(now / 1000)
 redis.call('HSET', KEY.response .. id, unpack(record))

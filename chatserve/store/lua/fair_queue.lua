@@ -128,7 +128,8 @@ local function leave_line(id, model, tenant)
     count_departure(model)
   end
   if redis.call('EXISTS', line) == 0 then
-    redis.call('ZADD', counters, redis.call('ZSCORE', waiting, tenant), tenant)
+    local counter = redis.call('ZSCORE', waiting, tenant)
+    if counter then redis.call('ZADD', counters, counter, tenant) end
     redis.call('ZREM', waiting, tenant)
     renew(counters)
   end

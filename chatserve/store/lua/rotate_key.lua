@@ -10,6 +10,8 @@ local id, digest, old_until = ARGV[1], ARGV[2], ARGV[3]
 local key = KEY.api_key .. id
 local old = redis.call('HMGET', key, 'digest', 'tenant')
 if not old[1] then return 0 end
+-- A repetition: the reply to the first try was lost. What was `old` then must stay so.
+if old[1] == digest then return 1 end
 
 redis.call('HDEL', key, 'old_digest', 'old_until')
 redis.call('HSET', key, 'digest', digest)
