@@ -8,6 +8,7 @@ own. They differ in their seeds; the engine computes their common prompt once. W
 sent is all of them or an error: when one is refused or fails, leaving cancels the rest.
 """
 
+import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -158,10 +159,16 @@ async def _collect(answer: Answer) -> Choice:
 
 
 async def _stream(answers: Sequence[Answer], writer: AnswerWriter, write: Write) -> None:
-    """Write the frames of a stream; an error after the start is a frame, and the last one."""
+    """Write the frames of a stream; an error after the start is a frame, and the last one.
+
+    Each choice begins after the one before it: the official client counts on that.
+    """
+    has_begun = [asyncio.Event() for _ in (None, *answers)]
+    has_begun[0].set()
     try:
         usages = await run_together(
-            _stream_choice(index, answer, writer, write) for index, answer in enumerate(answers)
+            _stream_choice(index, answer, writer, write, has_begun)
+            for index, answer in enumerate(answers)
         )
         if writer.include_usage:
             await write(data_frame(writer.usage_chunk(usages)))
@@ -170,13 +177,24 @@ async def _stream(answers: Sequence[Answer], writer: AnswerWriter, write: Write)
         await write(data_frame(error_body(as_client_error(error))))
 
 
-async def _stream_choice(index: int, answer: Answer, writer: AnswerWriter, write: Write) -> Usage:
-    """Write the frames of one choice as its events come, and return what it used."""
+async def _stream_choice(
+    index: int,
+    answer: Answer,
+    writer: AnswerWriter,
+    write: Write,
+    has_begun: Sequence[asyncio.Event],
+) -> Usage:
+    """Write the frames of one choice as its events come, and return what it used.
+
+    `has_begun[index]` says that the choice before this one has begun.
+    """
     usage = Usage()
     async for entry in answer.entries:
         chunk = writer.chunk(index, entry.event)
         if chunk is not None:
+            await has_begun[index].wait()
             await write(data_frame(chunk))
+            has_begun[index + 1].set()
         if entry.event.outcome is not None:
             usage = entry.event.outcome.usage
     return usage
