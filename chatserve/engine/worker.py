@@ -192,6 +192,8 @@ class Worker:
         """Wait for a reason to claim, then claim what can start soon, and no more."""
         await self._may_claim.wait()
         self._may_claim.clear()
+        if self._hang_watch.is_hanging():  # it would only lose what it takes
+            return
         seats = self._options.max_claims - len(self._writer.open_request_ids)
         if seats <= 0:
             return
