@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from chatserve.errors import StoreError
+from chatserve.errors import ClientError, StoreError
 from chatserve.gateway.conversations import session_of
 from chatserve.gateway.identity import identity_of
 from chatserve.gateway.ids import new_id
@@ -66,7 +66,7 @@ async def import_conversations(request: Request) -> Response:
             await services.store.sessions.create(
                 owner, session_id, _new_session(archived), _messages(archived), is_tree=True
             )
-    except StoreError:
+    except (ClientError, StoreError):
         await _forget(services.store.sessions, session_ids)
         raise
     imported = Imported(

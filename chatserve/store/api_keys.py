@@ -149,10 +149,9 @@ class ApiKeys:
 
         A place is a tenant, a slash and a key id, such as `place_of` returns.
         """
-        low, high = (f"[{tenant}/", f"({tenant}0") if tenant is not None else ("-", "+")
-        places = await self._redis.call(
-            "ZRANGEBYLEX", _KEYS, f"({after}" if after else low, high, "LIMIT", 0, limit
-        )
+        begin, high = (f"{tenant}/", f"({tenant}0") if tenant is not None else ("", "+")
+        low = f"({after}" if after > begin else f"[{begin}" if begin else "-"
+        places = await self._redis.call("ZRANGEBYLEX", _KEYS, low, high, "LIMIT", 0, limit)
         ids = [place.partition("/")[2] for place in places]
         replies = await self._redis.call_many([("HGETALL", _key(key_id)) for key_id in ids])
         return [

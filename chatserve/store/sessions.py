@@ -294,7 +294,7 @@ def turn_error(reason: str, session_id: str, parent_id: str | None) -> NotFound 
         case "busy":
             message = f"conversation {session_id!r} has a response in flight"
             code = "response_already_in_flight"
-        case "full":
+        case "session_full":
             message = (
                 f"conversation {session_id!r} is full: it holds up to 5,000 messages and 16 MiB; "
                 "go on in a new one"

@@ -7,6 +7,7 @@ A tenant that is being removed is closed first: it gets no new keys and its keys
 what belongs to it is erased piece by piece.
 """
 
+import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -90,7 +91,9 @@ class Tenants:
         """
         _check(tenant)
         stored = replace(tenant, created_at=int(time.time()))
-        created: list[Value] = ["created_at", stored.created_at]
+        # The mark tells this add, when it is sent twice, from another's of the same name.
+        mark = secrets.token_hex(8)
+        created: list[Value] = ["created_at", stored.created_at, "mark", mark]
         reply = await self._put(
             "new", stored.name, [*created, *_changes(stored.quotas, stored.models)]
         )

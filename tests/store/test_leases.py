@@ -8,15 +8,17 @@ from store.store_helpers import (
     append,
     check_invariants,
     claim_names,
+    delta,
     deltas,
     ending,
     enqueue,
     expire_leases,
 )
 
-from chatserve.engine.api import EventKind, FinishReason, RequestId, Usage
+from chatserve.engine.api import EventKind, FinishReason, LogEvent, RequestId, Usage
 from chatserve.store.connection import Store
 from chatserve.store.queue import MAX_TAKEOVERS, CancelOutcome, Cursor
+from chatserve.store.response_log import Append
 from chatserve.store.responses import ResponseStatus
 from chatserve.store.sessions import MessageStatus
 
@@ -162,6 +164,41 @@ async def test_request_fails_after_too_many_lost_workers(store: Store) -> None:
     assert (answer.status, answer.content) == (MessageStatus.FAILED, "partial")
     assert await store.queue.depth(MODEL) == 0
     await check_invariants(store)
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+async def test_answer_that_the_store_ends_is_closed_as_a_worker_closes_it(
+    store: Store, *, is_cancelled: bool
+) -> None:
+    """Such an answer used to end right after a delta, with its part and item still open."""
+    await enqueue(store, "a")
+    for _ in range(MAX_TAKEOVERS):
+        await store.queue.claim("w", MODEL, 1, 0)
+        await store.queue.reap()
+    await claim_names(store, "w")
+    opening = (EventKind.IN_PROGRESS, EventKind.ITEM_ADDED, EventKind.PART_ADDED)
+    events = (*map(LogEvent, opening), delta("par", 21))
+    await append(store, Append(A, MAX_TAKEOVERS + 1, 2, events))
+
+    if is_cancelled:
+        await store.queue.cancel(A)
+        await store.queue.release("w", [A])
+    else:
+        await expire_leases(store, "a")
+        await store.queue.reap()
+
+    log, record = await store.log.read(A), await store.responses.get(A)
+    *closing, last = log[6:]
+    assert [entry.event.kind for entry in closing] == [
+        EventKind.TEXT_DONE,
+        EventKind.PART_DONE,
+        EventKind.ITEM_DONE,
+    ]
+    assert last.event.kind is (EventKind.INCOMPLETE if is_cancelled else EventKind.FAILED)
+    assert closing[-1].event.outcome == last.event.outcome
+    assert [entry.sequence_number for entry in log] == list(range(len(log)))
+    assert record is not None
+    assert record.last_sequence == last.sequence_number
 
 
 async def test_reap_takes_many_in_bounded_steps(store: Store) -> None:

@@ -9,13 +9,8 @@
 local id, tenant, max_keys = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if redis.call('EXISTS', KEY.tenant .. tenant) == 0
   or redis.call('HEXISTS', KEY.tenant .. tenant, 'is_closed') == 1 then return 'no_tenant' end
-local found = redis.call('HGET', KEY.api_key .. id, 'digest')
-if found then
-  -- With the same digest it is a repetition: the reply to the first try was lost.
-  for i = 4, #ARGV, 2 do
-    if ARGV[i] == 'digest' and ARGV[i + 1] == found then return 'done' end
-  end
-  return 'exists'
+if redis.call('EXISTS', KEY.api_key .. id) == 1 then
+  return says_already(KEY.api_key .. id, 4) and 'done' or 'exists'
 end
 if redis.call('ZLEXCOUNT', KEY.api_keys, '[' .. tenant .. '/', '(' .. tenant .. '0') >= max_keys then
   return 'full'

@@ -3,7 +3,7 @@
 -- Keys:      session, messages, tree:{session}; sessions or archived; request of its answers
 -- Arguments: target (JSON: session_id, and parent_id if it is named), then one run (see take) for
 --            each message
--- Returns:   '' when they were appended, else 'no_session', 'no_parent', 'busy' or 'full'
+-- Returns:   '' when they were appended, else 'no_session', 'no_parent', 'busy' or 'session_full'
 --
 -- One script, because messages must follow each other, whoever else writes, and because none may be
 -- appended to a session that is being deleted.

@@ -38,6 +38,15 @@ local function take(at)
   return {unpack(ARGV, at + 1, at + count)}, at + count + 1
 end
 
+-- Whether a hash says already what ARGV from `at` on would set, name by name. A change whose reply was
+-- lost is sent again, and must not look like somebody else's.
+local function says_already(key, at)
+  for i = at, #ARGV, 2 do
+    if redis.call('HGET', key, ARGV[i]) ~= ARGV[i + 1] then return false end
+  end
+  return #ARGV > at
+end
+
 -- How many token ids a comma list has.
 local function count_ids(list)
   if list == '' then return 0 end

@@ -108,7 +108,7 @@ end
 local function refusal_of(target, at)
   local session_id, parent_id = target.session_id, target.parent_id
   if redis.call('EXISTS', KEY.session .. session_id) == 0 then return 'no_session' end
-  if not has_room_for_messages(session_id, at) then return 'full' end
+  if not has_room_for_messages(session_id, at) then return 'session_full' end
   local num_answers = #answers_of(session_id)
   if parent_id then
     local entry_id = parent_id == 'root' or place_of_message(session_id, parent_id)

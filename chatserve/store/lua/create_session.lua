@@ -3,7 +3,7 @@
 -- Keys:      session, messages, tree:{id}; sessions or archived
 -- Arguments: options (JSON: id and the fields of the session, created_ms and updated_ms if they are
 --            not now), then one run (see take) for each message
--- Returns:   'created', 'exists', 'full' when its messages are too many or too large, or
+-- Returns:   'created', 'exists', 'session_full' when its messages are too many or too large, or
 --            'too_many_sessions' when its owner has as many as one may have
 --
 -- One script, because a session must not be listed without its messages, and a repetition must not
@@ -15,7 +15,7 @@ if redis.call('EXISTS', KEY.session .. id) == 1 then return 'exists' end
 local owner = options.tenant .. '/' .. options.user
 if redis.call('ZCARD', KEY.sessions .. owner) + redis.call('ZCARD', KEY.archived .. owner)
   >= MAX_SESSIONS then return 'too_many_sessions' end
-if not has_room_for_messages(id, 2) then return 'full' end
+if not has_room_for_messages(id, 2) then return 'session_full' end
 
 local created_ms, updated_ms = options.created_ms or now_ms(), options.updated_ms or now_ms()
 redis.call('HSET', KEY.session .. id, 'tenant', options.tenant, 'user', options.user,

@@ -12,7 +12,7 @@ local key = KEY.tenant .. name
 local exists = redis.call('EXISTS', key) == 1
 
 if mode == 'new' then
-  if exists then return 'exists' end
+  if exists then return says_already(key, 4) and 'done' or 'exists' end
   if redis.call('ZCARD', KEY.tenants) >= max_tenants then return 'full' end
 elseif not exists or mode == 'change' and redis.call('HEXISTS', key, 'is_closed') == 1 then
   return 'missing'

@@ -13,8 +13,12 @@ local id, version, title_source = ARGV[1], ARGV[2], ARGV[3]
 local session = KEY.session .. id
 if redis.call('EXISTS', session) == 0 then return 'no_session' end
 local found = redis.call('HMGET', session, 'version', 'title_source', 'updated_ms')
-if version ~= '' and version ~= found[1] then return 'version_conflict' end
-if title_source ~= '' and title_source ~= found[2] then return 'better_title' end
+if version ~= '' and version ~= found[1] then
+  return says_already(session, 4) and 'changed' or 'version_conflict'
+end
+if title_source ~= '' and title_source ~= found[2] then
+  return says_already(session, 4) and 'changed' or 'better_title'
+end
 if #ARGV == 3 then return 'changed' end
 
 redis.call('ZREM', list_of(id), id)
