@@ -84,7 +84,8 @@ class Authentication:
             try:
                 await self._authenticate(HTTPConnection(scope))
             except (ClientError, StoreError) as error:
-                await refuse(error_response(as_client_error(error)), scope, receive, send)
+                refusal = error_response(as_client_error(error), scope["path"])
+                await refuse(refusal, scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

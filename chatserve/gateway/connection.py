@@ -99,7 +99,7 @@ async def serve_connection(websocket: WebSocket) -> None:
         try:
             await connection.count_if_known()
         except (ClientError, StoreError) as error:
-            reply = error_response(as_client_error(error))
+            reply = error_response(as_client_error(error), websocket.url.path)
             await refuse(reply, websocket.scope, websocket.receive, websocket.send)
             return
         await connection.run()

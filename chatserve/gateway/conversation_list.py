@@ -1,4 +1,7 @@
-"""The list of a user's conversations, and the branches of one."""
+"""The list of a user's conversations, and the branches of one.
+
+Owns the two lists. Reading and changing one conversation is `conversations.py`.
+"""
 
 from collections.abc import Sequence
 
@@ -49,23 +52,24 @@ async def list_branches(request: Request) -> Response:
     services: Services = request.app.state.services
     session = await session_of(request)
     transcript = await services.store.sessions.transcript(session.session_id)
+    depths = transcript.tree.depths()
     branches = BranchList(
         object="list",
-        data=[_branch(transcript, leaf) for leaf in transcript.tree.leaves()],
+        data=[_branch(transcript, leaf, depths[leaf]) for leaf in transcript.tree.leaves()],
         forks=_forks(transcript),
         has_more=False,
     )
     return json_response(branches.to_wire())
 
 
-def _branch(transcript: Transcript, leaf_id: str) -> BranchObject:
+def _branch(transcript: Transcript, leaf_id: str, num_items: int) -> BranchObject:
     leaf = transcript[leaf_id]
     return BranchObject(
         item_id=leaf_id,
         role=leaf.role,
         excerpt=" ".join(leaf.content[:_EXCERPT_CHARS].split()),
         created_at=leaf.created_at,
-        num_items=len(transcript.tree.path(leaf_id)),
+        num_items=num_items,
         is_newest=leaf_id == transcript.leaf_id,
     )
 

@@ -30,7 +30,10 @@ _PATH = "/v1/chatserve/conversations/search"
 MAX_MESSAGES_PER_CALL = 500
 _MAX_CHARS_PER_CALL = 1_000_000
 _MAX_SESSIONS_PER_CALL = 50
-_PIECE = 50
+_PLACES = 50
+_PIECE = 4
+"""Messages read at a time: one may be as large as a whole call may look at."""
+
 _MAX_MATCHES = 3
 _MAX_QUERY_CHARS = 200
 _EXCERPT_CHARS = 160
@@ -47,12 +50,12 @@ async def search_conversations(request: Request) -> Response:
     if place is not None and entry_id is not None:
         await search.look_into(place, entry_id)
     while not search.is_over:
-        places = await services.store.sessions.places(owner, _PIECE, place, archived=archived)
+        places = await services.store.sessions.places(owner, _PLACES, place, archived=archived)
         for place in places:
             await search.look_into(place)
             if search.is_over:
                 break
-        if len(places) < _PIECE and not search.is_over:
+        if len(places) < _PLACES and not search.is_over:
             return json_response(search.found(None).to_wire())
     return json_response(search.found(search.stopped_at).to_wire())
 
@@ -99,11 +102,14 @@ class _Search:
                 self.stopped_at = _cursor(place, before)
                 break
             piece = await self.sessions.newest_messages(place.session_id, _PIECE, before)
-            for _, message in piece:
+            for entry_id, message in piece:
+                before = entry_id
                 matches += self._in_message(message)
-            if len(piece) < _PIECE:
-                break
-            before = piece[-1][0]
+                if self._is_spent:
+                    break
+            else:
+                if len(piece) < _PIECE:
+                    break
         if matches:
             found = matches[:_MAX_MATCHES]
             self.hits.append(Hit(conversation=conversation_object(session), matches=found))

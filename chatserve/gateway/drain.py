@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from chatserve.errors import Unavailable
 from chatserve.gateway.replies import error_response
+from chatserve.gateway.security import refuse
 from chatserve.protocol.codes import ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -110,9 +111,7 @@ class DrainGate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._drain.is_draining and _is_new_work(scope):
-            if scope["type"] == "websocket":
-                await receive()  # the handshake, answered by a plain response
-            await error_response(draining())(scope, receive, send)
+            await refuse(error_response(draining(), scope["path"]), scope, receive, send)
             return
         with self._drain.serving():
             await self._app(scope, receive, send)
@@ -130,4 +129,5 @@ def _is_new_work(scope: Scope) -> bool:
     if scope["type"] == "websocket":
         return True
     path: str = scope["path"]
-    return scope["method"] == "POST" and path.startswith("/v1/") and not path.endswith("/cancel")
+    is_ending = path.endswith(("/cancel", "/logout"))
+    return scope["method"] == "POST" and path.startswith("/v1/") and not is_ending

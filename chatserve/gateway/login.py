@@ -51,21 +51,21 @@ class Login:
 
         Raises:
             Unauthenticated: It is not a valid key.
-            RateLimited: Too many logins from this address, or with this key's id, have failed.
+            RateLimited: Too many logins from this address have failed.
         """
         services: Services = request.app.state.services
         secret = parse_login(await read_body(request, _MAX_BODY_BYTES))
-        subjects = _subjects(request, secret)
-        self._throttle.begin(subjects)
+        address = request.client.host if request.client is not None else ""
+        self._throttle.begin(address)
         try:
             grant = await redeem(services.store, Credential(token=secret))
             account = await find_account(services.directory, grant)
         except Unauthenticated:
             raise
         except BaseException:  # not the caller's fault
-            self._throttle.forgive(subjects)
+            self._throttle.forgive(address)
             raise
-        self._throttle.forgive(subjects)
+        self._throttle.forgive(address)
         token = await services.store.logins.begin(grant)
         response = json_response(_identity_object(account.identity))
         _set_cookie(response, request, token, LOGIN_TTL_S)
@@ -108,13 +108,6 @@ def _identity_object(identity: Identity) -> dict[str, Any]:
         "role": identity.role.value,
         "key_id": identity.key_id or None,
     }
-
-
-def _subjects(request: Request, secret: str) -> list[str]:
-    """Return what an attempt counts for: its address, and the key that it names."""
-    address = request.client.host if request.client is not None else ""
-    key_id = secret.split("_")[1] if secret.count("_") > 1 else ""
-    return [f"address {address}", *([f"key {key_id[:16]}"] if key_id else [])]
 
 
 def _set_cookie(response: Response, request: Request, token: str, max_age_s: int) -> None:

@@ -1,4 +1,4 @@
-"""Flags in a query string, read strictly."""
+"""Flags in a query string: read strictly, since a word that is misspelt is no `false`."""
 
 from starlette.requests import Request
 

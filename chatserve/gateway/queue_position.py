@@ -21,7 +21,9 @@ POLL_S = 1.0
 async def tell_place(queue: RequestQueue, answer: Answer) -> AsyncIterator[Place]:
     """Yield where a request waits within its tenant, on every change, until it is claimed."""
     place, told = answer.place, None
-    if place is not None and place.position == 0:  # mostly claimed at once, and worth no frame
+    # The first of a line is mostly claimed at once, and worth no frame; where an answer that was
+    # started elsewhere stands is not known yet.
+    if place is None or place.position == 0:
         place = await _look_again(queue, answer, place)
     while place is not None:
         if place.position != told:
@@ -30,7 +32,7 @@ async def tell_place(queue: RequestQueue, answer: Answer) -> AsyncIterator[Place
         place = await _look_again(queue, answer, place)
 
 
-async def _look_again(queue: RequestQueue, answer: Answer, last: Place) -> Place | None:
+async def _look_again(queue: RequestQueue, answer: Answer, last: Place | None) -> Place | None:
     await asyncio.sleep(POLL_S)
     try:
         return await queue.position(answer.record.response_id)

@@ -81,9 +81,14 @@ def ignored_header(names: Sequence[str]) -> dict[str, str]:
     return {IGNORED_HEADER: ", ".join(names)} if names else {}
 
 
-def error_response(error: ClientError) -> Response:
-    """Return an error reply, with the time to wait where there is one."""
-    return json_response(error_body(error), status=error.status, headers=error.headers)
+def error_response(error: ClientError, path: str = "") -> Response:
+    """Return an error reply in the words of the surface that a path is on.
+
+    With the time to wait where there is one.
+    """
+    is_responses = path == "/v1/responses" or path.startswith("/v1/responses/")
+    body = {"error": responses_error_object(error)} if is_responses else error_body(error)
+    return json_response(body, status=error.status, headers=error.headers)
 
 
 def as_client_error(error: ClientError | StoreError) -> ClientError:
@@ -94,13 +99,9 @@ def as_client_error(error: ClientError | StoreError) -> ClientError:
 
 
 async def on_service_error(request: Request, error: Exception) -> Response:
-    """Reply to an error that was raised on purpose, in the words of the surface that it is on."""
+    """Reply to an error that was raised on purpose."""
     assert isinstance(error, ClientError | StoreError), repr(error)
-    told = as_client_error(error)
-    if not request.url.path.startswith("/v1/responses"):
-        return error_response(told)
-    body = {"error": responses_error_object(told)}
-    return json_response(body, status=told.status, headers=told.headers)
+    return error_response(as_client_error(error), request.url.path)
 
 
 async def on_http_exception(request: Request, error: Exception) -> Response:
@@ -114,7 +115,7 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
     else:
         refusal = NotFound(f"there is nothing at {request.url.path}", code=ErrorCode.NOT_FOUND)
         refusal.status = error.status_code
-    response = error_response(refusal)
+    response = error_response(refusal, request.url.path)
     response.headers.update(error.headers or {})
     return response
 
@@ -127,4 +128,5 @@ async def on_departure(_request: Request, _error: Exception) -> Response:
 async def on_fault(request: Request, error: Exception) -> Response:
     """Log a fault of ours with its traceback, and reply without details."""
     logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return error_response(AnswerFailed("internal error", code=ErrorCode.SERVER_ERROR))
+    fault = AnswerFailed("internal error", code=ErrorCode.SERVER_ERROR)
+    return error_response(fault, request.url.path)

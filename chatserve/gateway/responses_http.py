@@ -26,6 +26,7 @@ from chatserve.gateway.identity import identity_of
 from chatserve.gateway.ids import id_of_event, new_id
 from chatserve.gateway.operations import LIMIT, ORDER, Operation, Query, flag, text
 from chatserve.gateway.paging import page_of
+from chatserve.gateway.query import flag_of
 from chatserve.gateway.rate_limits import limit_headers
 from chatserve.gateway.replies import (
     as_client_error,
@@ -52,18 +53,18 @@ _MAX_DIGITS = 9
 # How long a cancel is waited for. Its worker ends the answer within one turn of its event loop.
 _CANCEL_WAIT_S = 2.0
 
-_STREAM_PARAMS = ("stream", "starting_after", "include_obfuscation", "include")
+_PATH = "/v1/responses/{response_id}"
+_STREAM_PARAMS = ("stream", "starting_after", "include_obfuscation", "include", "include[]")
 
 
 def routes() -> list[BaseRoute]:
     """Return the routes of this module."""
-    path = "/v1/responses/{response_id}"
     return [
         Route("/v1/responses", CreateResponse(), methods=["POST"]),
-        Route(path, delete_response, methods=["DELETE"]),
-        Route(path, GetResponse(), methods=["GET"]),
-        Route(f"{path}/cancel", cancel_response, methods=["POST"]),
-        Route(f"{path}/input_items", list_input_items, methods=["GET"]),
+        Route(_PATH, delete_response, methods=["DELETE"]),
+        Route(_PATH, GetResponse(), methods=["GET"]),
+        Route(f"{_PATH}/cancel", cancel_response, methods=["POST"]),
+        Route(f"{_PATH}/input_items", list_input_items, methods=["GET"]),
     ]
 
 
@@ -103,6 +104,7 @@ class GetResponse:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         services: Services = request.app.state.services
+        _refuse_additions(request)
         record = await _find(request)
         unknown = [name for name in request.query_params if name not in _STREAM_PARAMS]
         headers = ignored_header(printable_names(unknown))
@@ -224,7 +226,7 @@ async def _find(request: Request) -> ResponseRecord:
 
 def _starting_after(request: Request) -> int | None:
     """Return the event after which a stream shall begin, None where no stream is asked for."""
-    is_stream = _query_flag(request, "stream")
+    is_stream = flag_of(request, "stream")
     text = request.query_params.get("starting_after")
     if text is None:
         return -1 if is_stream else None
@@ -238,13 +240,18 @@ def _starting_after(request: Request) -> int | None:
     return int(text)
 
 
-def _query_flag(request: Request, name: str) -> bool:
-    text = request.query_params.get(name, "false")
-    if text not in ("true", "false"):
+def _refuse_additions(request: Request) -> None:
+    """Refuse what would add to a response, as in the body of a create."""
+    if flag_of(request, "include_obfuscation"):
         raise InvalidRequest(
-            f"{name}: must be true or false, received {describe(text)}", param=name
+            "include_obfuscation: obfuscation is not served",
+            code=ErrorCode.UNSUPPORTED,
+            param="include_obfuscation",
         )
-    return text == "true"
+    if any(name in request.query_params for name in ("include", "include[]")):
+        raise InvalidRequest(
+            "include: there is nothing to include", code=ErrorCode.UNSUPPORTED, param="include"
+        )
 
 
 def _item(message: Message) -> dict[str, Any]:
@@ -257,8 +264,6 @@ def _item(message: Message) -> dict[str, Any]:
         "content": item_content(message.role, message.content),
     }
 
-
-_PATH = "/v1/responses/{response_id}"
 
 OPERATIONS = (
     Operation(

@@ -67,7 +67,7 @@ class Gatekeeper:
         if refusal is None:
             await self._app(scope, receive, _with_security_headers(send))
         else:
-            await refuse(error_response(refusal), scope, receive, send)
+            await refuse(error_response(refusal, scope["path"]), scope, receive, send)
 
     def _refusal(self, headers: Headers) -> Forbidden | None:
         host = headers.get("host", "")

@@ -44,9 +44,8 @@ async def get_usage(request: Request) -> Response:
     services: Services = request.app.state.services
     identity = identity_of(request)
     query = _parse(request, identity)
-    rows = await services.store.usage.read(query.tenant, query.first, query.last)
-    if not identity.is_operator:
-        rows = [row for row in rows if row.user == identity.user]
+    user = None if identity.is_operator else identity.user
+    rows = await services.store.usage.read(query.tenant, query.first, query.last, user=user)
     return json_response(_body(query, report_of(rows, query.group)))
 
 

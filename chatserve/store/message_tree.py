@@ -65,9 +65,12 @@ class MessageTree:
         """Return what follows a message, in the order of writing; for None the root level."""
         return list(self._children.get(message_id, ()))
 
-    def siblings(self, message_id: str) -> list[str]:
-        """Return the messages with the same parent, itself among them, in the order of writing."""
-        return self.children(self._parents[message_id])
+    def depths(self) -> dict[str, int]:
+        """Return how many messages lead to each, itself included."""
+        depths: dict[str, int] = {}
+        for message_id, parent_id in self._parents.items():  # a parent was written earlier
+            depths[message_id] = 1 if parent_id is None else depths[parent_id] + 1
+        return depths
 
     def leaves(self) -> list[str]:
         """Return the messages that nothing follows, in the order of writing."""

@@ -20,9 +20,6 @@ OTHER_USERS = "*"
 
 _EPOCH = date(1970, 1, 1)
 
-# A busy day has thousands of rows.
-_DAYS_AT_A_TIME = 31
-
 
 @dataclass(frozen=True, slots=True)
 class Used:
@@ -64,27 +61,31 @@ class UsageCounters:
         self._redis = redis
         self._partitions = partitions
 
-    async def read(self, tenant: str, first: date, last: date) -> list[UsageRow]:
-        """Return the rows of a tenant from the first day to the last, both included."""
+    async def read(
+        self, tenant: str, first: date, last: date, *, user: str | None = None
+    ) -> list[UsageRow]:
+        """Return the rows of a tenant from the first day to the last, both included.
+
+        A busy day has thousands of rows, so that each is read by itself; with `user` only that
+        one's are returned.
+        """
         partition = self._partitions.of_tenant(tenant)
-        days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
         rows: list[UsageRow] = []
-        for at in range(0, len(days), _DAYS_AT_A_TIME):
-            some = days[at : at + _DAYS_AT_A_TIME]
-            names = [f"{keys.USAGE}{tenant}:{(day - _EPOCH).days}" for day in some]
-            replies = await self._redis.call_many(
-                [("HGETALL", partition.key(name)) for name in names]
-            )
-            for day, counters in zip(some, replies, strict=True):
-                rows += _parse(tenant, day, pairs(counters))
+        for number in range((last - first).days + 1):
+            day = first + timedelta(days=number)
+            key = partition.key(f"{keys.USAGE}{tenant}:{(day - _EPOCH).days}")
+            rows += _parse(tenant, day, pairs(await self._redis.call("HGETALL", key)), user)
         return rows
 
 
-def _parse(tenant: str, day: date, counters: Mapping[str, str]) -> list[UsageRow]:
+def _parse(
+    tenant: str, day: date, counters: Mapping[str, str], wanted: str | None
+) -> list[UsageRow]:
     found: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for name, count in counters.items():
         counter, user, model = name.split(":", 2)
-        found[user, model][counter] = int(count)
+        if wanted is None or user == wanted:
+            found[user, model][counter] = int(count)
     return [
         UsageRow(
             tenant,

@@ -76,7 +76,7 @@ async def test_estimate_is_the_one_of_the_last_look() -> None:
     assert places == [Place(3, None), Place(2, 2000)]
 
 
-async def test_nothing_is_told_of_an_answer_that_was_started_elsewhere() -> None:
+async def test_place_of_an_answer_that_was_started_elsewhere_is_found_out() -> None:
     answer = Answer(waiting_at(0).record, no_entries())
 
-    assert await told(Queue(), answer) == []
+    assert await told(Queue(2, 1, None), answer) == [2, 1]

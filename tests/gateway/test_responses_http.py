@@ -362,3 +362,17 @@ async def test_other_methods_are_refused(service: Service) -> None:
     reply = await service.http.get(PATH)
 
     assert reply.status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("query", "param"),
+    [("include_obfuscation=true", "include_obfuscation"), ("include[]=usage", "include")],
+)
+async def test_additions_to_a_response_are_refused_as_in_a_body(
+    service: Service, query: str, param: str
+) -> None:
+    created = (await service.http.post(PATH, json={"model": "echo", "input": "Hi"})).json()
+
+    reply = await service.http.get(f"{PATH}/{created['id']}?{query}")
+
+    assert (reply.status_code, reply.json()["error"]["param"]) == (400, param)

@@ -16,42 +16,41 @@ class Clock:
         return self.now
 
 
-def fail(throttle: LoginThrottle, *subjects: str, times: int = MAX_FAILURES) -> None:
-    for _ in range(times):
-        throttle.begin(subjects)
+def fail(throttle: LoginThrottle, address: str) -> None:
+    for _ in range(MAX_FAILURES):
+        throttle.begin(address)
 
 
-def test_after_some_failures_a_subject_has_to_wait_for_the_rest_of_its_window() -> None:
+def test_after_some_failures_an_address_has_to_wait_for_the_rest_of_its_window() -> None:
     clock = Clock()
     throttle = LoginThrottle(clock)
     fail(throttle, "a")
     clock.now = WINDOW_S - 1.5
 
     with pytest.raises(RateLimited) as refusal:
-        throttle.begin(["a"])
+        throttle.begin("a")
 
     assert refusal.value.retry_after_s == 2
     clock.now = WINDOW_S
-    throttle.begin(["a"])
+    throttle.begin("a")
 
 
-def test_one_of_several_subjects_is_enough_and_counts_for_no_other() -> None:
+def test_failures_of_one_address_count_for_no_other() -> None:
     throttle = LoginThrottle(Clock())
-    fail(throttle, "address 1", "key 1")
+    fail(throttle, "a")
 
-    for subjects in (["address 1", "key 2"], ["address 2", "key 1"]):
-        with pytest.raises(RateLimited):
-            throttle.begin(subjects)
+    fail(throttle, "b")
 
-    fail(throttle, "address 2", "key 2")
+    with pytest.raises(RateLimited):
+        throttle.begin("b")
 
 
 def test_an_attempt_that_succeeds_is_forgiven() -> None:
     throttle = LoginThrottle(Clock())
 
     for _ in range(10 * MAX_FAILURES):
-        throttle.begin(["a"])
-        throttle.forgive(["a"])
+        throttle.begin("a")
+        throttle.forgive("a")
 
     fail(throttle, "a")
 
@@ -61,17 +60,17 @@ def test_attempts_under_way_count_like_failures() -> None:
     fail(throttle, "a")
 
     with pytest.raises(RateLimited):
-        throttle.begin(["a"])
+        throttle.begin("a")
 
-    throttle.forgive(["a"])
-    throttle.begin(["a"])
+    throttle.forgive("a")
+    throttle.begin("a")
 
 
-def test_the_oldest_of_too_many_subjects_is_forgotten() -> None:
+def test_the_oldest_of_too_many_addresses_is_forgotten() -> None:
     throttle = LoginThrottle(Clock())
     fail(throttle, "first")
 
     for number in range(10_000):
-        throttle.begin([f"other {number}"])
+        throttle.begin(f"other {number}")
 
-    throttle.begin(["first"])
+    throttle.begin("first")

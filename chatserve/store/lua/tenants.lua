@@ -1,6 +1,6 @@
 -- What the scripts of tenants and keys share.
 --
--- Fields of tenant:{name}: created_at, mark, quotas (JSON), models (JSON), is_closed while it is removed.
+-- Fields of tenant:{name}: created_at, mark, quotas (JSON), models (JSON), is_closed while it goes.
 -- Fields of key:{id}: tenant, user, role, label, created_at, expires_at ('' for never), quotas
 -- (JSON), digest of the secret; old_digest and old_until for a while after a rotation.
 
