@@ -65,6 +65,10 @@ class Answering:
         self._connection_nonce = new_id("")
         self._unstored: deque[str] = deque(maxlen=_MAX_UNSTORED)
 
+    def end(self) -> None:
+        """Forget what only this connection could have built on."""
+        self._services.generations.forget(self._unstored)
+
     def create(self, event: Create) -> None:
         """Take a create into its lane, or raise TooManyInFlight."""
         self._check_in_flight()

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager
 
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from chatserve.errors import ClientError, Forbidden, StoreError, Unauthenticated
@@ -87,7 +87,26 @@ class Authentication:
                 refusal = error_response(as_client_error(error), scope["path"])
                 await refuse(refusal, scope, receive, send)
                 return
+            receive = self._checking_again(scope, receive)
         await self._app(scope, receive, send)
+
+    def _checking_again(self, scope: Scope, receive: Receive) -> Receive:
+        """Return a `receive` that looks the caller up once more when a body has arrived.
+
+        A body may take as long as it likes, within its deadline: what its tenant has been removed
+        for meanwhile must not be stored any more.
+        """
+        grant = grant_of(HTTPConnection(scope))
+        if grant is None or scope.get("method", "GET") in _SAFE_METHODS:
+            return receive
+
+        async def receive_and_check() -> Message:
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body", False):
+                await find_account(self._directory, grant)
+            return message
+
+        return receive_and_check
 
     def _is_public(self, scope: Scope) -> bool:
         if scope["type"] == "websocket":

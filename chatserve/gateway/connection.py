@@ -175,6 +175,7 @@ class Connection:
             async with asyncio.TaskGroup() as tasks:
                 in_flight = InFlight(tasks)
                 answering = Answering(self._services, self._outbox, in_flight, identity)
+                self._lease.callback(answering.end)  # when nothing of it runs any more
                 self._outbox.put_now(self._opened())
                 tasks.create_task(self._write())
 

@@ -200,7 +200,7 @@ class Directory:
 
     async def _look_up(self, grant: Grant) -> Account | None:
         valid = await self._store.api_keys.check(grant)
-        if valid is None:
+        if valid is None or not await self._store.logins.is_on(grant):
             return None
         tenant = await self._store.tenants.get(valid.key.tenant)
         if tenant is None or tenant.is_closed:

@@ -13,7 +13,7 @@ import logging
 import math
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -95,6 +95,7 @@ class Generations:
             partial(store.reading.leave, reader=self._reader_id), grace_s=grace_s
         )
         self._cancelling: set[asyncio.Task[CancelOutcome]] = set()
+        self._forgetting: set[asyncio.Task[None]] = set()
         self._keeps_stored = False
 
     @asynccontextmanager
@@ -156,6 +157,13 @@ class Generations:
         cancelling.add_done_callback(self._cancelling.discard)
         return asyncio.shield(cancelling)
 
+    def forget(self, request_ids: Iterable[str]) -> None:
+        """Begin to delete responses that nobody can read or build on any more."""
+        for request_id in request_ids:
+            forgetting = asyncio.create_task(self._forget(RequestId(request_id)))
+            self._forgetting.add(forgetting)
+            forgetting.add_done_callback(self._forgetting.discard)
+
     def stop_abandoning(self) -> None:
         """Keep stored answers running from now on, although their readers are about to go."""
         self._readers.drop_grace()
@@ -171,8 +179,9 @@ class Generations:
     async def aclose(self) -> None:
         """Let the cancels on their way arrive, for a bounded time."""
         await self._readers.aclose()
-        if self._cancelling:
-            await asyncio.wait(self._cancelling, timeout=_CLOSE_TIMEOUT_S)
+        on_their_way = [*self._cancelling, *self._forgetting]
+        if on_their_way:
+            await asyncio.wait(on_their_way, timeout=_CLOSE_TIMEOUT_S)
 
     async def _cancel(self, request_id: RequestId, owner: Owner | None) -> CancelOutcome:
         try:
@@ -182,6 +191,12 @@ class Generations:
         except StoreError as error:
             logger.warning("%s could not be cancelled: %s", request_id, error)
             raise
+
+    async def _forget(self, request_id: RequestId) -> None:
+        try:
+            await self._store.responses.delete(request_id)
+        except StoreError as error:
+            logger.warning("%s is kept until it runs out: %s", request_id, error)
 
     @contextmanager
     def _reading(self, record: ResponseRecord) -> Iterator[None]:

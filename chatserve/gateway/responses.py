@@ -21,11 +21,13 @@ from chatserve.identity import Identity
 from chatserve.protocol.events import ResponseHead
 from chatserve.protocol.messages import InputMessage
 from chatserve.protocol.responses import ResponseFields, ResponseRequest
+from chatserve.store.keys import LOG_TTL_S
 from chatserve.store.responses import Abandonment, ResponseRecord
 from chatserve.store.sessions import Message, SessionTurn
 from chatserve.text.chat_template import ChatMessage
 
-# How long an unstored response can be built on; its connection is gone long before.
+# How long an unstored response can be built on at most: it goes with its connection, unless the
+# gateway dies first. Over HTTP nothing can build on it.
 UNSTORED_TTL_S = 3600
 
 _IGNORED = "ignored"
@@ -75,7 +77,7 @@ async def draft_response(services: Services, order: Order) -> Draft:
         response_id=order.response_id,
         model=model.card.name,
         created_at=int(time.time()),
-        ttl_s=services.config.response_ttl_s if fields.store else UNSTORED_TTL_S,
+        ttl_s=_ttl_s(order, history, services.config.response_ttl_s),
         assistant_message_id=new_id("msg_"),
         tenant=order.identity.tenant,
         user=order.identity.user,
@@ -152,6 +154,15 @@ def _generation(
         timeout_ms=timeout_ms(queue.timeout, max_timeout_s),
         generates=generates,
     )
+
+
+def _ttl_s(order: Order, history: History, stored_ttl_s: int) -> int:
+    fields = order.request.fields
+    # A warm-up of a conversation holds a copy of it, which must not outlive it for long.
+    is_copy = not fields.generate and history.session_id is not None
+    if is_copy or (order.is_http and not fields.store):
+        return min(LOG_TTL_S, stored_ttl_s)
+    return stored_ttl_s if fields.store else UNSTORED_TTL_S
 
 
 def _abandonment(order: Order, turn: SessionTurn | None) -> Abandonment:

@@ -39,14 +39,17 @@ _NO_DIGEST = "0" * 64
 class Grant:
     """What a credential comes to: which key, and the digest of the secret that was shown.
 
-    A login stands for the secret that it was made with, so it ends with that. Never printed.
+    A login stands for the secret that it was made with, so it ends with that. `login` is the digest
+    of its token where the credential was one, or a ticket that was issued to one; what such a grant
+    has opened ends with the login. Never printed.
     """
 
     key_id: str
     digest: str = field(repr=False)
+    login: str = field(default="", repr=False)
 
     def dump(self) -> str:
-        return f"{self.key_id}:{self.digest}"
+        return f"{self.key_id}:{self.digest}:{self.login}"
 
     @classmethod
     def load(cls, packed: str) -> "Grant":

@@ -53,7 +53,8 @@ front of each script.
     users:{tenant}       zset    until removed      create_session               TenantContents
     responses:{tenant}   zset    as long as they    enqueue                      TenantContents
     tenant-bell          stream  a day              whoever writes the four      TenantBell
-    login:{digest}       string  7 days, refreshed  Logins.begin                 Logins.find
+    login:{digest}       string  7 days, refreshed  begin_login                  Logins.find
+    logins:{key}         zset    30 days            begin_login, end_login       begin_login
     ticket:{digest}      string  30 s, one use      Logins.issue_ticket          redeem_ticket
 
 (1) A day at most while in flight, renewed with every lease; afterwards as long as its session, or
@@ -119,10 +120,14 @@ TENANT_BELL = "tenant-bell"
 USERS = "users:"
 RESPONSES = "responses:"
 LOGIN = "login:"
+LOGINS = "logins:"
 TICKET = "ticket:"
 
 IDLE_TTL_S = 24 * 3600
 """How long a thing lives that somebody was to renew and did not."""
+
+LOGIN_MAX_AGE_S = 30 * 24 * 3600
+"""How long a login lasts at most, however often it is used."""
 
 LOG_TTL_S = 600
 """How long a log can be replayed after its answer has ended."""
@@ -217,6 +222,16 @@ _LUA_KINDS = {
     "tenant_bell": TENANT_BELL,
     "users": USERS,
     "responses": RESPONSES,
+    "login": LOGIN,
+    "logins": LOGINS,
+}
+
+_LUA_LIFETIMES = {
+    "idle": IDLE_TTL_S,
+    "log": LOG_TTL_S,
+    "login": LOGIN_MAX_AGE_S,
+    "meters": METERS_TTL_S,
+    "usage": USAGE_TTL_S,
 }
 
 # The same rule as `line`, for the scripts; a length is in bytes in both.
@@ -240,7 +255,5 @@ def owner(tenant: str, user: str) -> str:
 def lua_constants() -> str:
     """Return the Lua statements that give the scripts the keys and lifetimes above."""
     kinds = ", ".join(f"{name} = KEYS[1] .. ':{kind}'" for name, kind in _LUA_KINDS.items())
-    lifetimes = (
-        f"idle = {IDLE_TTL_S}, log = {LOG_TTL_S}, meters = {METERS_TTL_S}, usage = {USAGE_TTL_S}"
-    )
+    lifetimes = ", ".join(f"{name} = {seconds}" for name, seconds in _LUA_LIFETIMES.items())
     return f"local KEY = {{{kinds}}}\nlocal TTL = {{{lifetimes}}}\n{_LUA_LINE}"

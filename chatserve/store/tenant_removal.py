@@ -15,7 +15,7 @@ What was counted of it as usage stays until it runs out, since it may have to be
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from chatserve.engine.api import RequestId
+from chatserve.engine.api import DEFAULT_TENANT, RequestId
 from chatserve.identity import Owner
 from chatserve.store.connection import Store
 
@@ -33,8 +33,15 @@ class Removed:
 
 
 async def remove_tenant(store: Store, name: str) -> Removed | None:
-    """Remove a tenant and all that belongs to it; None when there is no such tenant."""
+    """Remove a tenant and all that belongs to it; None when there is no such tenant.
+
+    What a request that was under way stored after an earlier removal goes all the same.
+    """
     if not await store.tenants.close(name):
+        # What is the default tenant's may be from before there were any.
+        if name != DEFAULT_TENANT:
+            await _erase_sessions(store, name)
+            await _erase_responses(store, name)
         return None
     removed = Removed(
         num_keys=await _revoke_keys(store, name),

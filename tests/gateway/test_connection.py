@@ -1,7 +1,10 @@
 """The WebSocket, read as a transcript: send this, expect that."""
 
+import asyncio
+
 import pytest
 from gateway.gateway_helpers import (
+    TIMEOUT_S,
     Service,
     WorkerSettings,
     kinds_of,
@@ -225,3 +228,16 @@ async def test_full_queue_is_refused_with_a_time_to_retry(store_url: str) -> Non
         seconds = error["error"]["headers"]["retry-after"]
         assert 1 <= int(seconds) <= 120
         assert f"try again in {seconds} s" in error["error"]["message"]
+
+
+async def test_unstored_answers_go_with_their_connection(service: Service) -> None:
+    async with service.socket() as socket:
+        await socket.create("Hi", store=False)
+        response_id = (await socket.receive_answer())[0]["response"]["id"]
+        await socket.create("there", store=False, previous_response_id=response_id)
+        assert (await socket.receive_answer())[-1]["type"] == "response.completed"
+        assert len(await response_ids(service.store)) == 2
+
+    async with asyncio.timeout(TIMEOUT_S):
+        while await response_ids(service.store):  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0.01)

@@ -2,12 +2,14 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 
 import pytest
 from gateway.gateway_helpers import Service, chat, outcome_of
 from gateway.secured_helpers import Secured, bearer, run_secured_service
 
 from chatserve.engine.api import FinishReason, RequestId
+from chatserve.gateway.ids import new_id
 from chatserve.identity import Owner
 from chatserve.store.api_keys import ApiKey, IssuedKey
 from chatserve.store.tenant_removal import Removed, remove_tenant
@@ -46,6 +48,65 @@ async def test_a_socket_of_a_login_is_closed_with_its_key(secured: Secured) -> N
         close = await socket.receive_close()
 
     assert close.code == 1008
+
+
+async def test_a_logout_closes_the_sockets_of_its_login_and_no_others(secured: Secured) -> None:
+    http = secured.service.http
+    left, stays = await secured.cookie(secured.member), await secured.cookie(secured.member)
+    issued = await http.post("/v1/chatserve/ticket", headers={**left, **secured.origin})
+    ticket = issued.json()["ticket"]
+    async with (
+        secured.service.socket(additional_headers={**left, **secured.origin}) as socket,
+        secured.service.socket(additional_headers={**stays, **secured.origin}) as other,
+    ):
+        await http.post("/v1/chatserve/logout", headers={**left, **secured.origin})
+
+        close = await socket.receive_close()
+        await other.create("Hi")
+        events = await other.receive_answer()
+    status, _ = await secured.refused(subprotocols=[f"chatserve-ticket.{ticket}"])
+
+    assert close.code == 1008
+    assert events[-1]["type"] == "response.completed"
+    assert status == 401
+
+
+async def test_a_body_that_arrives_after_its_tenant_has_gone_stores_nothing(
+    secured: Secured,
+) -> None:
+    """It was authenticated by its head, and stored what nothing erased any more."""
+    store = secured.service.store
+    await store.tenants.add(Tenant("slow"))
+    issued = await store.api_keys.add(ApiKey("", "slow", "ann"))
+    has_gone = asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b'{"title": '
+        await has_gone.wait()
+        yield b'"late"}'
+
+    sending = asyncio.create_task(
+        secured.service.http.post("/v1/conversations", content=body(), headers=bearer(issued))
+    )
+    await asyncio.wait({sending}, timeout=0.2)  # its head has arrived
+    await remove_tenant(store, "slow")
+    has_gone.set()
+    reply = await sending
+
+    assert reply.status_code == 401
+    assert await store.sessions.list(Owner("slow", "ann"), 10) == []
+
+
+async def test_a_second_removal_takes_what_was_stored_after_the_first(secured: Secured) -> None:
+    store, late = secured.service.store, Owner("gone", "ann")
+    await store.tenants.add(Tenant("gone"))
+    await remove_tenant(store, "gone")
+    await store.sessions.create(late, new_id("conv_", "gone"))
+
+    removed = await remove_tenant(store, "gone")
+
+    assert removed is None
+    assert await store.sessions.list(late, 10) == []
 
 
 async def test_a_rotation_closes_the_sockets_of_the_old_secret(secured: Secured) -> None:
