@@ -35,6 +35,7 @@ from chatserve.store.queue import CancelOutcome
 from chatserve.store.response_log import LogEntry
 from chatserve.store.responses import Abandonment, ResponseRecord
 from chatserve.store.sessions import SessionTurn
+from chatserve.text.chat_template import ChatMessage
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +48,8 @@ class Draft:
     """A generation that is decided and not yet stored.
 
     `started_at` is when its request arrived, on the clock of `time.perf_counter`. `together` counts
-    the choices of its body that are still to be started, this one included.
+    the choices of its body that are still to be started, this one included. `prompt_messages` are
+    what a conversation's prompt was made of.
     """
 
     request: GenerationRequest
@@ -55,6 +57,7 @@ class Draft:
     turn: SessionTurn | None = None
     started_at: float = 0.0
     together: int = 1
+    prompt_messages: tuple[ChatMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,8 @@ async def draft_response(services: Services, order: Order) -> Draft:
     history = await read_history(services.store, fields, order.identity, order.own)
     new_messages = to_messages(fields.input)
     messages = _prompt_messages(await _instructions(services, order), history, new_messages)
-    prompt = await model.chat_token_ids(services.preamble.before(asked.messages(messages)))
+    prompt_messages = services.preamble.before(asked.messages(messages))
+    prompt = await model.chat_token_ids(prompt_messages)
     check_prompt(prompt, model.card, param="input")
     sampling = sampling_params(
         request.sampling,
@@ -90,7 +91,13 @@ async def draft_response(services: Services, order: Order) -> Draft:
         messages=() if turn else (*history.messages, *new_messages),
     )
     limit_s = services.config.request_timeout_s
-    return Draft(_generation(order, record, prompt, sampling, limit_s), record, turn, started_at)
+    return Draft(
+        _generation(order, record, prompt, sampling, limit_s),
+        record,
+        turn,
+        started_at,
+        prompt_messages=tuple(prompt_messages),
+    )
 
 
 def head_of(record: ResponseRecord) -> ResponseHead:

@@ -99,7 +99,7 @@ async def open_services(
         stack.push_async_callback(generations.aclose)
         titles: Titles | None = None
         if config.titles == "model":
-            titles = Titles(store, log_readers, models, preamble, max_queue=config.max_queue)
+            titles = Titles(store, log_readers, models, max_queue=config.max_queue)
             stack.push_async_callback(titles.aclose)
         _run(stack, end_overdue_requests(store.queue))
         yield Services(

@@ -5,23 +5,23 @@ never worth a wait or an error: the request has the lowest priority, nobody read
 goes wrong leaves the first words in place. That a user's own title is never replaced is decided in
 the script that sets it.
 
-The one idea: the question is put at the end of the conversation itself, so that all of it but the
-question is in the prefix cache already.
+The one idea: the question is put at the end of the very messages that the first answer was made of,
+so that all of it but the question is in the prefix cache already.
 """
 
 import asyncio
 import logging
 import re
 import time
-from collections.abc import Sequence
+from collections import Counter
 from contextlib import aclosing
+from functools import partial
 
 from chatserve.engine.api import GenerationRequest, RequestId, SamplingParams
 from chatserve.errors import ClientError, StoreError
 from chatserve.gateway.generation import Draft
 from chatserve.gateway.ids import new_id
 from chatserve.gateway.models import ServedModels
-from chatserve.gateway.preamble import Preamble
 from chatserve.protocol.request_fields import MAX_PRIORITY
 from chatserve.store.connection import Store
 from chatserve.store.fair_queue import Place
@@ -40,6 +40,7 @@ _TITLE_TTL_S = 60
 _ANSWER_TIMEOUT_S = 3600.0
 _TITLE_TIMEOUT_MS = 60_000
 _MAX_PENDING = 256
+_MAX_PENDING_OF_TENANT = 32
 
 _LABEL = re.compile(r"^\W*(?:conversation\s+)?title\s*[:\-]\s*", re.IGNORECASE)
 _EDGES = " \t\"'`*_#<>«»“”„‘’‚.:;,-"
@@ -48,7 +49,7 @@ _EDGES = " \t\"'`*_#<>«»“”„‘’‚.:;,-"
 class Titles:
     """Asks for the titles of the conversations that were begun through this gateway.
 
-    Owns: a task for each that has none yet, at most `_MAX_PENDING`.
+    Owns: a task for each that has none yet; no tenant has so many that others get none.
     Used from: the event loop.
     """
 
@@ -57,24 +58,26 @@ class Titles:
         store: Store,
         log_readers: LogReaders,
         models: ServedModels,
-        preamble: Preamble,
         *,
         max_queue: int,
     ) -> None:
         self._store = store
         self._log_readers = log_readers
         self._models = models
-        self._preamble = preamble
         self._max_queue = max_queue
         self._pending: set[asyncio.Task[None]] = set()
+        self._num_pending: Counter[str] = Counter()
 
     def watch(self, draft: Draft) -> None:
         """Name the session of a turn that has begun, once its answer has ended."""
-        if draft.turn is None or len(self._pending) >= _MAX_PENDING:
+        tenant = draft.request.tenant
+        is_busy = self._num_pending[tenant] >= _MAX_PENDING_OF_TENANT
+        if draft.turn is None or is_busy or len(self._pending) >= _MAX_PENDING:
             return
-        naming = asyncio.create_task(self._name(draft.request, draft.turn.session_id))
+        naming = asyncio.create_task(self._name(draft, draft.turn.session_id))
         self._pending.add(naming)
-        naming.add_done_callback(self._pending.discard)
+        self._num_pending[tenant] += 1
+        naming.add_done_callback(partial(self._forget, tenant))
 
     async def aclose(self) -> None:
         """Stop asking; sessions without an answer to the question keep their first words."""
@@ -82,43 +85,50 @@ class Titles:
             naming.cancel()
         await asyncio.gather(*self._pending, return_exceptions=True)
 
-    async def _name(self, first: GenerationRequest, session_id: str) -> None:
+    def _forget(self, tenant: str, naming: asyncio.Task[None]) -> None:
+        self._pending.discard(naming)
+        self._num_pending[tenant] -= 1
+        if not self._num_pending[tenant]:
+            del self._num_pending[tenant]
+
+    async def _name(self, first: Draft, session_id: str) -> None:
         try:
             session = await self._store.sessions.get(session_id)
             if session is None or session.title_source is not TitleSource.WORDS:
                 return
             async with asyncio.timeout(_ANSWER_TIMEOUT_S):
-                await self._text_of(first)
-                said = await self._first_exchange(session_id)
-                title = clean_title(await self._ask(first, said)) if said else ""
+                await self._text_of(first.request)
+                answer = await self._only_answer(session_id)
+                title = clean_title(await self._ask(first, answer)) if answer else ""
             if title:
                 await self._store.sessions.suggest_title(session_id, title)
         except (ClientError, StoreError, TimeoutError) as error:
             logger.info("%s keeps its first words as its title: %s", session_id, error)
 
-    async def _first_exchange(self, session_id: str) -> Sequence[Message]:
-        """Return the conversation if it has exactly one answer, with text; else nothing."""
+    async def _only_answer(self, session_id: str) -> Message | None:
+        """Return the last message of a conversation if it is its only answer, and has text."""
         branch = (await self._store.sessions.transcript(session_id)).branch()
         answers = [message for message in branch if message.role == "assistant"]
-        return branch if len(answers) == 1 and branch[-1].content.strip() else ()
+        return branch[-1] if answers == branch[-1:] and branch[-1].content.strip() else None
 
-    async def _ask(self, first: GenerationRequest, said: Sequence[Message]) -> str:
+    async def _ask(self, first: Draft, answer: Message) -> str:
         """Return what the model makes of a conversation; empty when it cannot be asked now."""
-        model = await self._models.get(first.model)
-        messages = [ChatMessage(each.role, each.content, each.token_ids) for each in said]
-        question = [*messages, ChatMessage("user", QUESTION)]
-        prompt = await model.chat_token_ids(self._preamble.before(question))
+        model = await self._models.get(first.request.model)
+        said = ChatMessage("assistant", answer.content, answer.token_ids)
+        prompt = await model.chat_token_ids(
+            [*first.prompt_messages, said, ChatMessage("user", QUESTION)]
+        )
         room = model.card.max_model_len - len(prompt)
         if room < 1 or len(prompt) > model.card.max_prompt_tokens:
             return ""
         request = GenerationRequest(
-            RequestId(new_id("resp_", first.tenant)),
+            RequestId(new_id("resp_", first.request.tenant)),
             model.card.name,
             prompt,
             SamplingParams(max_tokens=min(_MAX_TITLE_TOKENS, room), seed=0, temperature=0.0),
-            tenant=first.tenant,
-            user=first.user,
-            key_id=first.key_id,
+            tenant=first.request.tenant,
+            user=first.request.user,
+            key_id=first.request.key_id,
             priority=MAX_PRIORITY,
             timeout_ms=_TITLE_TIMEOUT_MS,
         )

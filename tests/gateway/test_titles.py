@@ -52,6 +52,29 @@ async def test_untitled_conversation_is_named_by_the_model_after_its_first_answe
     assert named["active_response_ids"] == []
 
 
+async def test_title_is_asked_for_with_the_prompt_of_the_answer(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Instructions and preamble were left out, so that nothing of it was in the prefix cache."""
+    prompts: list[tuple[int, ...]] = []
+    enqueue = RequestQueue.enqueue
+
+    async def noting(self: RequestQueue, request: Any, *arguments: Any, **options: Any) -> Any:
+        prompts.append(request.prompt_token_ids)
+        return await enqueue(self, request, *arguments, **options)
+
+    monkeypatch.setattr(RequestQueue, "enqueue", noting)
+    async with run_service(store_url, titles="model") as service:
+        conversation_id = await create(service)
+        async with service.socket() as socket:
+            await socket.create("Hello", conversation=conversation_id, instructions="Be brief.")
+            await socket.receive_answer()
+        await titled(service, conversation_id, "model")
+
+    answer, title = prompts
+    assert title[: len(answer)] == answer
+
+
 async def test_name_that_the_user_gives_meanwhile_stays(store_url: str) -> None:
     async with run_service(store_url, titles="model") as service:
         conversation_id = await create(service)
