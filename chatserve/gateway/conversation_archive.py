@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from chatserve.errors import ClientError, StoreError
+from chatserve.errors import ClientError, StoreError, TooManyInFlight
 from chatserve.gateway.conversations import session_of
 from chatserve.gateway.identity import identity_of
 from chatserve.gateway.ids import new_id
@@ -21,6 +21,7 @@ from chatserve.gateway.operations import Operation
 from chatserve.gateway.replies import json_response, read_body
 from chatserve.gateway.services import Services
 from chatserve.identity import Owner
+from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.conversation_archive import (
     ArchivedConversation,
     ArchivedItem,
@@ -34,6 +35,7 @@ from chatserve.store.sessions import Message, MessageStatus, NewSession, Session
 
 _PATH = "/v1/chatserve/conversations"
 _PAGE = 50
+_MAX_IMPORTS = 4
 
 MAX_IMPORT_BYTES = 16 * 2**20
 """The largest document; larger ones come in parts, as its conversations stand for themselves."""
@@ -54,12 +56,37 @@ async def export_conversations(request: Request) -> Response:
     return StreamingResponse(document, media_type="application/json")
 
 
-async def import_conversations(request: Request) -> Response:
-    """Serve `POST /v1/chatserve/conversations/import`."""
+class ImportConversations:
+    """`POST /v1/chatserve/conversations/import`.
+
+    A document is large, and so is what is made of it: each user imports one at a time.
+
+    Owns: who imports.
+    Used from: the event loop.
+    """
+
+    def __init__(self) -> None:
+        self._importing: set[Owner] = set()
+
+    async def serve(self, request: Request) -> Response:
+        """Store all conversations of a document, or none."""
+        owner = identity_of(request).owner
+        if owner in self._importing or len(self._importing) >= _MAX_IMPORTS:
+            raise TooManyInFlight(
+                "an import is under way: try again when it has ended",
+                code=ErrorCode.IMPORT_IN_PROGRESS,
+            )
+        self._importing.add(owner)
+        try:
+            return await _import(request, owner)
+        finally:
+            self._importing.discard(owner)
+
+
+async def _import(request: Request, owner: Owner) -> Response:
     services: Services = request.app.state.services
     raw = await read_body(request, MAX_IMPORT_BYTES)
     archive = await asyncio.to_thread(parse_archive, raw)
-    owner = identity_of(request).owner
     session_ids = [new_id("conv_", owner.tenant) for _ in archive.conversations]
     try:
         for session_id, archived in zip(session_ids, archive.conversations, strict=True):
@@ -190,6 +217,6 @@ def routes() -> list[BaseRoute]:
     """Return the routes of this module."""
     return [
         Route(f"{_PATH}/export", export_conversations, methods=["GET"]),
-        Route(f"{_PATH}/import", import_conversations, methods=["POST"]),
+        Route(f"{_PATH}/import", ImportConversations().serve, methods=["POST"]),
         Route(f"{_PATH}/{{conversation_id}}/export", export_conversation, methods=["GET"]),
     ]

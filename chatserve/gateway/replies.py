@@ -5,7 +5,7 @@ Owns what every endpoint does alike. Knows no endpoint.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
@@ -23,6 +23,7 @@ from chatserve.errors import (
     TooLarge,
     Unavailable,
 )
+from chatserve.gateway.body_budget import BodyBudget
 from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import error_body, responses_error_object
 
@@ -40,22 +41,26 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
         TooLarge: Without having read more than the limit.
         BodyTimeout: It does not arrive in time; a peer that sends a byte now and then holds no
             connection for ever.
+        Unavailable: The bodies of all requests together are too large.
     """
+    bodies: BodyBudget = request.app.state.services.bodies
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
-            return await _read_body(request, max_bytes)
+        with bodies.reading() as take:
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                return await _read_body(request, max_bytes, take)
     except TimeoutError:
         raise BodyTimeout(
             f"the body did not arrive within {BODY_TIMEOUT_S:g} s", code=ErrorCode.BODY_TIMEOUT
         ) from None
 
 
-async def _read_body(request: Request, max_bytes: int) -> bytes:
+async def _read_body(request: Request, max_bytes: int, take: Callable[[int], None]) -> bytes:
     declared = request.headers.get("content-length", "0")
     if declared.isascii() and declared.isdigit() and int(declared) > max_bytes:
         raise _too_large(int(declared), max_bytes)
     body = bytearray()
     async for piece in request.stream():
+        take(len(piece))
         body += piece
         if len(body) > max_bytes:
             raise _too_large(len(body), max_bytes)

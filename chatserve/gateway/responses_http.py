@@ -7,7 +7,9 @@ What a client is told about a response is the same whether it never was, is gone
 """
 
 import asyncio
-from contextlib import aclosing, suppress
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -17,7 +19,14 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from chatserve.engine.api import RequestId
-from chatserve.errors import AnswerFailed, ClientError, InvalidRequest, NotFound, StoreError
+from chatserve.errors import (
+    AnswerFailed,
+    ClientError,
+    InvalidRequest,
+    NotFound,
+    StoreError,
+    TooManyInFlight,
+)
 from chatserve.gateway.creating import answer_to
 from chatserve.gateway.disconnect import until_disconnect
 from chatserve.gateway.generation import Answer
@@ -38,6 +47,7 @@ from chatserve.gateway.response_events import Event, events_of, response_object
 from chatserve.gateway.responses import Order
 from chatserve.gateway.services import Services
 from chatserve.gateway.sse import Write, event_frame, send_events
+from chatserve.identity import Owner
 from chatserve.protocol.body import printable_names
 from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.conversation_objects import item_content
@@ -54,6 +64,9 @@ _MAX_DIGITS = 9
 _CANCEL_WAIT_S = 2.0
 
 _PATH = "/v1/responses/{response_id}"
+_MAX_STREAMS = 64
+"""How many streams of GET a user may have open at one gateway."""
+
 _STREAM_PARAMS = ("stream", "starting_after", "include_obfuscation", "include", "include[]")
 
 
@@ -97,9 +110,14 @@ class CreateResponse:
 class GetResponse:
     """`GET /v1/responses/{id}`, as an ASGI application: the object, or its events.
 
-    Owns: nothing.
+    A stream costs as much as a WebSocket and counts as one.
+
+    Owns: how many streams each user has open here.
     Used from: the event loop.
     """
+
+    def __init__(self) -> None:
+        self._num_streams: Counter[Owner] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -113,8 +131,28 @@ class GetResponse:
             response = await response_object(services.store, record)
             await json_response(response, headers=headers)(scope, receive, send)
             return
-        async with services.generations.resume(record) as answer:
+        identity = identity_of(request)
+        async with (
+            self._counted(identity.owner),
+            services.connection_counts.counted(identity),
+            services.generations.resume(record) as answer,
+        ):
             await send_events(receive, send, partial(_stream, services, answer, after), headers)
+
+    @asynccontextmanager
+    async def _counted(self, owner: Owner) -> AsyncIterator[None]:
+        if self._num_streams[owner] >= _MAX_STREAMS:
+            raise TooManyInFlight(
+                f"{_MAX_STREAMS} streams are open, which is the limit",
+                code=ErrorCode.TOO_MANY_STREAMS,
+            )
+        self._num_streams[owner] += 1
+        try:
+            yield
+        finally:
+            self._num_streams[owner] -= 1
+            if not self._num_streams[owner]:
+                del self._num_streams[owner]
 
 
 async def cancel_response(request: Request) -> Response:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from chatserve.config import GatewayConfig
+from chatserve.gateway.body_budget import BodyBudget
 from chatserve.gateway.connection_counts import ConnectionCounts
 from chatserve.gateway.connection_limits import ConnectionLimits
 from chatserve.gateway.directory import Directory
@@ -46,6 +47,7 @@ class Services:
     metrics: GatewayMetrics
     limits: ConnectionLimits
     drain: Drain
+    bodies: BodyBudget
     quotas: KnownQuotas
     connection_counts: ConnectionCounts
     directory: Directory
@@ -112,6 +114,7 @@ async def open_services(
             metrics=metrics,
             limits=limits or ConnectionLimits(),
             drain=Drain(),
+            bodies=BodyBudget(),
             quotas=quotas,
             connection_counts=connection_counts,
             directory=directory,

@@ -1,11 +1,13 @@
 """Search over conversations; export and import as one document."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from gateway.gateway_helpers import Service
 
-from chatserve.errors import StoreError
+from chatserve.errors import Conflict, StoreError
 from chatserve.gateway.conversation_search import MAX_MESSAGES_PER_CALL
 from chatserve.identity import LOCAL, Owner
 from chatserve.store.session_store import Sessions
@@ -168,3 +170,46 @@ async def test_times_from_the_future_are_taken_as_now(service: Service) -> None:
 
     path = f"/v1/conversations/{imported['conversation_ids'][1]}"
     assert (await service.http.get(path)).json()["updated_at"] < 2**33
+
+
+async def test_one_user_imports_one_document_at_a_time(service: Service) -> None:
+    goes_on = asyncio.Event()
+    document = (await service.http.get(f"{PATH}/export")).content
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield document[:5]
+        await goes_on.wait()
+        yield document[5:]
+
+    importing = asyncio.create_task(service.http.post(f"{PATH}/import", content=slowly()))
+    await asyncio.wait({importing}, timeout=0.2)  # its head has arrived
+    refused = await service.http.post(f"{PATH}/import", content=document)
+    goes_on.set()
+
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "import_in_progress")
+    assert (await importing).status_code == 200
+    assert (await service.http.post(f"{PATH}/import", content=document)).status_code == 200
+
+
+async def test_import_that_would_pass_a_limit_stores_none_of_its_conversations(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await create(service, "one")
+    await create(service, "two")
+    document = (await service.http.get(f"{PATH}/export")).content
+    create_session = Sessions.create
+    num_created = 0
+
+    async def refusing(self: Sessions, *arguments: Any, **options: Any) -> Any:
+        nonlocal num_created
+        num_created += 1
+        if num_created == 2:
+            raise Conflict("full", code="too_many_conversations")
+        return await create_session(self, *arguments, **options)
+
+    monkeypatch.setattr(Sessions, "create", refusing)
+
+    reply = await service.http.post(f"{PATH}/import", content=document)
+
+    assert reply.status_code == 409
+    assert len((await service.http.get(PATH)).json()["data"]) == 2

@@ -15,6 +15,7 @@ from gateway.gateway_helpers import (
 from gateway.responses_helpers import PATH, body, check_official, create, events_in, follow, stream
 
 from chatserve.engine.api import FinishReason
+from chatserve.gateway import responses_http
 
 
 def output_text(response: dict[str, Any]) -> str:
@@ -376,3 +377,21 @@ async def test_additions_to_a_response_are_refused_as_in_a_body(
     reply = await service.http.get(f"{PATH}/{created['id']}?{query}")
 
     assert (reply.status_code, reply.json()["error"]["param"]) == (400, param)
+
+
+async def test_streams_of_one_user_are_bounded(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(responses_http, "_MAX_STREAMS", 1)
+    service.model.hold()
+    created = await service.http.post(PATH, json=body("Hi", background=True))
+    path = f"{PATH}/{created.json()['id']}?stream=true"
+    async with service.http.stream("GET", path) as first:
+        refused = await service.http.get(path)
+        service.model.release()
+        await first.aread()
+
+    again = await service.http.get(path)
+
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many_streams")
+    assert again.status_code == 200
