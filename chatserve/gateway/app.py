@@ -109,7 +109,7 @@ def _routes() -> list[BaseRoute]:
         *tenants.routes(),
         *usage.routes(),
         Route("/health", health.get_health),
-        Route("/ready", health.get_ready),
+        Route("/ready", health.Readiness().serve),
         Route("/version", health.get_version),
         Route("/metrics", metrics.get_metrics),
         *OpenApi(operations()).routes(),

@@ -1,8 +1,8 @@
 """How many bytes of bodies may be on their way into one gateway at once.
 
 Owns the sum over all requests whose bodies have not arrived whole. Each body has a limit of its
-own, and thousands of them are enough to fill the memory: a client may send all but the last byte and
-wait.
+own, and thousands of them are enough to fill the memory: a client may send all but the last byte,
+and wait.
 """
 
 from collections.abc import Callable, Iterator

@@ -27,16 +27,31 @@ async def get_health(_request: Request) -> Response:
     return json_response({"status": "ok"})
 
 
-async def get_ready(request: Request) -> Response:
-    """Serve `GET /ready`: 200, or 503 with what is missing."""
-    missing = await _missing(request.app.state.services)
-    if missing is None:
-        return json_response({"status": "ready"})
-    return json_response(
-        {"status": "not ready", "reason": missing},
-        status=503,
-        headers={"retry-after": _RETRY_AFTER_S},
-    )
+class Readiness:
+    """`GET /ready`.
+
+    Anybody may ask, and the answer takes several round trips to the store: those who ask at once
+    share one.
+
+    Owns: the look that is under way.
+    Used from: the event loop.
+    """
+
+    def __init__(self) -> None:
+        self._looking: asyncio.Task[str | None] | None = None
+
+    async def serve(self, request: Request) -> Response:
+        """Reply with 200, or with 503 and what is missing."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(_missing(request.app.state.services))
+        missing = await asyncio.shield(self._looking)
+        if missing is None:
+            return json_response({"status": "ready"})
+        return json_response(
+            {"status": "not ready", "reason": missing},
+            status=503,
+            headers={"retry-after": _RETRY_AFTER_S},
+        )
 
 
 async def get_version(_request: Request) -> Response:

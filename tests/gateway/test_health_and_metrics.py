@@ -1,5 +1,8 @@
 """What operators ask a gateway."""
 
+import asyncio
+
+import pytest
 from gateway.gateway_helpers import Service, WorkerSettings, chat, eventually, run_service
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -7,6 +10,7 @@ from chatserve import __version__
 from chatserve.engine.api import EngineStats
 from chatserve.engine.worker import WorkerTimes
 from chatserve.engine.worker_metrics import WorkerMetrics
+from chatserve.store.connection import Store
 from chatserve.store.embedded import EmbeddedServer
 
 
@@ -143,3 +147,22 @@ async def test_gateway_on_its_own_exports_only_its_own_metrics(store_url: str) -
         page = (await service.http.get("/metrics")).text
 
     assert samples(page, "chatserve_kv_pages") == []
+
+
+async def test_those_who_ask_for_readiness_at_once_share_one_look(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probe, num_probes = Store.probe, 0
+
+    async def counting(self: Store) -> None:
+        nonlocal num_probes
+        num_probes += 1
+        await asyncio.sleep(0.05)
+        await probe(self)
+
+    monkeypatch.setattr(Store, "probe", counting)
+
+    replies = await asyncio.gather(*(service.http.get("/ready") for _ in range(20)))
+
+    assert {reply.status_code for reply in replies} == {200}
+    assert num_probes < 20
