@@ -1,14 +1,44 @@
-"""Which flag belongs to which action of a command.
+"""The flags that commands have in common, and which flag belongs to which action.
 
-Owns the check. Each command's config says what its actions take.
+Owns how an action, the store and the form of the output are named, and the check. Each command's
+config says what its actions take.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
+from chatserve import setting_kinds as kinds
 from chatserve.errors import ConfigError
-from chatserve.settings import settings_of
+from chatserve.settings import setting, settings_of
 
 _ALWAYS = frozenset({"action", "redis_url", "data_dir"})
+
+
+def action_flag(actions: Iterable[str]) -> Any:
+    """Return the field that says what to do."""
+    names = tuple(actions)
+    return setting(
+        "action",
+        f"what to do: {', '.join(names)}",
+        kinds.choice(*names, metavar="ACTION"),
+        default="list",
+    )
+
+
+def json_flag(meaning: str = "print as JSON") -> Any:
+    """Return the field that asks for output that programs read."""
+    return setting("--json", meaning, kinds.switch(value=True), default=False, is_variable=False)
+
+
+def store_flag() -> Any:
+    """Return the field that says which store to use."""
+    return setting(
+        "--redis-url",
+        "store to use",
+        kinds.store_url(),
+        default=None,
+        default_text="that of `chatserve serve` on this data folder",
+    )
 
 
 def check_action_flags(config: Any, command: str, taken: frozenset[str]) -> None:

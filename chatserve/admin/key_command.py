@@ -10,11 +10,10 @@ from typing import Any, TextIO, TypeVar
 
 from chatserve.admin.key_config import KeyConfig
 from chatserve.admin.output import write_text
-from chatserve.admin.quota_flags import with_flags
-from chatserve.admin.store_access import open_service_store
-from chatserve.admin.table import NOTHING, as_table
-from chatserve.admin.tenant_command import day_of, quotas_in_words
-from chatserve.errors import ConfigError, InvalidRequest, NotFound
+from chatserve.admin.quota_flags import KEY_QUOTAS, quotas_in_words, with_flags
+from chatserve.admin.store_access import service_store
+from chatserve.admin.table import NOTHING, as_table, day_of
+from chatserve.errors import NotFound
 from chatserve.identity import Role
 from chatserve.store.api_keys import ApiKey, IssuedKey, place_of
 from chatserve.store.codec import dump_json
@@ -36,13 +35,8 @@ async def run_key_command(config: KeyConfig, out: TextIO) -> int:
         StoreError: The store does not answer.
         OutputError: The output cannot be written.
     """
-    store = await open_service_store(config.redis_url, config.data_dir)
-    try:
+    async with service_store(config.redis_url, config.data_dir) as store:
         write_text(out, await _answer(store, config))
-    except InvalidRequest as error:
-        raise ConfigError(error.message) from error
-    finally:
-        await store.aclose()
     return 0
 
 
@@ -86,7 +80,7 @@ def _new_key(config: KeyConfig) -> ApiKey:
         Role(config.role),
         label=config.label or "",
         expires_at=expires_at,
-        quotas=Quotas.from_dict(with_flags(config, {})),
+        quotas=Quotas.from_dict(with_flags(config, KEY_QUOTAS, {})),
     )
 
 
@@ -121,7 +115,7 @@ def _row(key: ApiKey) -> tuple[str, ...]:
         day_of(key.created_at),
         NOTHING if key.expires_at is None else day_of(key.expires_at),
         key.label or NOTHING,
-        quotas_in_words(key.quotas),
+        quotas_in_words(key.quotas.to_dict()),
     )
 
 

@@ -9,8 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chatserve import setting_kinds as kinds
-from chatserve.admin.action_flags import check_action_flags
-from chatserve.admin.quota_flags import QUOTA_NAMES, quota_flag
+from chatserve.admin.action_flags import (
+    action_flag,
+    check_action_flags,
+    json_flag,
+    store_flag,
+)
+from chatserve.admin.quota_flags import KEY_QUOTAS, quota_flag
 from chatserve.config import DATA_DIR
 from chatserve.environment import default_data_dir
 from chatserve.errors import ConfigError
@@ -18,7 +23,7 @@ from chatserve.settings import Kind, check_settings, setting
 
 _TAKES = {
     "list": frozenset({"tenant", "as_json"}),
-    "add": QUOTA_NAMES | {"tenant", "user", "role", "label", "expires_s", "is_quiet", "as_json"},
+    "add": KEY_QUOTAS | {"tenant", "user", "role", "label", "expires_s", "is_quiet", "as_json"},
     "show": frozenset({"key_id", "as_json"}),
     "rotate": frozenset({"key_id", "grace_s", "is_quiet", "as_json"}),
     "revoke": frozenset({"key_id", "as_json"}),
@@ -51,12 +56,7 @@ class KeyConfig:
     Used from: the command line.
     """
 
-    action: str = setting(
-        "action",
-        f"what to do: {', '.join(_TAKES)}",
-        kinds.choice(*_TAKES, metavar="ACTION"),
-        default="list",
-    )
+    action: str = action_flag(_TAKES)
     key_id: str | None = setting(
         "id", "show, rotate, revoke: which key, by its id", kinds.text("ID"), default=None
     )
@@ -118,16 +118,8 @@ class KeyConfig:
         default=False,
         is_variable=False,
     )
-    as_json: bool = setting(
-        "--json", "print as JSON", kinds.switch(value=True), default=False, is_variable=False
-    )
-    redis_url: str | None = setting(
-        "--redis-url",
-        "store to use",
-        kinds.store_url(),
-        default=None,
-        default_text="that of `chatserve serve` on this data folder",
-    )
+    as_json: bool = json_flag()
+    redis_url: str | None = store_flag()
     data_dir: Path = field(default_factory=default_data_dir, metadata=DATA_DIR)
 
     def __post_init__(self) -> None:

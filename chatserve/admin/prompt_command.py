@@ -13,9 +13,9 @@ from chatserve.admin.prompt_file import read_text
 from chatserve.admin.prompt_outcome import outcome_of
 from chatserve.admin.prompt_table import as_json, as_table
 from chatserve.admin.prompt_words import in_words, settings_of, title_of, versions_of
-from chatserve.admin.store_access import open_service_store
+from chatserve.admin.store_access import service_store
 from chatserve.engine.api import DEFAULT_TENANT
-from chatserve.errors import ConfigError, InvalidRequest, NotFound
+from chatserve.errors import ConfigError, NotFound
 from chatserve.store.connection import Store
 from chatserve.store.named_prompt import PREAMBLE_NAME, PUBLIC_TENANT, NamedPrompt
 from chatserve.store.prompt_reports import read_reports
@@ -76,14 +76,11 @@ async def run_prompt_command(
         OutputError: The console cannot be written.
     """
     text = read_text(config.file) if config.file is not None else ""
-    store = await open_service_store(config.redis_url, config.data_dir)
-    try:
+    async with service_store(config.redis_url, config.data_dir) as store:
         command = _Command(config, store, console, wait_s)
         if config.action == "add":
             return await _add(command, text)
         return await _ACTIONS[config.action](command)
-    finally:
-        await store.aclose()
 
 
 async def _list(command: _Command) -> int:
@@ -138,10 +135,7 @@ async def _add(command: _Command, text: str) -> int:
         ttl_s=config.ttl_s,
         defaults=dict(config.variables),
     )
-    try:
-        prompt = await command.store.prompts.add(prompt)
-    except InvalidRequest as error:
-        raise ConfigError(error.message) from error
+    prompt = await command.store.prompts.add(prompt)
     if not prompt.is_preamble and tenant != DEFAULT_TENANT:
         await _note_missing_tenant(command, tenant)
     return await command.tell(f"registered {title_of(prompt)}, version {prompt.version}", prompt)
@@ -171,12 +165,9 @@ async def _pin(command: _Command) -> int:
 
 async def _unpin(command: _Command) -> int:
     config = command.config
-    try:
-        prompt = await command.store.prompts.configure(
-            *command.owner, is_pinned=False, priority=config.priority, ttl_s=config.ttl_s
-        )
-    except InvalidRequest as error:
-        raise ConfigError(error.message) from error
+    prompt = await command.store.prompts.configure(
+        *command.owner, is_pinned=False, priority=config.priority, ttl_s=config.ttl_s
+    )
     if prompt is None:
         raise command.missing()
     return await command.tell(f"{title_of(prompt)} is not pinned any more", prompt)

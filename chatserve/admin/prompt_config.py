@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chatserve import setting_kinds as kinds
-from chatserve.admin.action_flags import check_action_flags
+from chatserve.admin.action_flags import (
+    action_flag,
+    check_action_flags,
+    json_flag,
+    store_flag,
+)
 from chatserve.config import DATA_DIR
 from chatserve.environment import default_data_dir
 from chatserve.errors import ConfigError
@@ -37,12 +42,7 @@ class PromptConfig:
     Used from: the command line.
     """
 
-    action: str = setting(
-        "action",
-        f"what to do: {', '.join(_TAKES)}",
-        kinds.choice(*_TAKES, metavar="ACTION"),
-        default="list",
-    )
+    action: str = action_flag(_TAKES)
     name: str | None = setting(
         "name", "which prompt; stands right after the action", kinds.text("NAME"), default=None
     )
@@ -110,16 +110,8 @@ class PromptConfig:
         default=True,
         is_variable=False,
     )
-    as_json: bool = setting(
-        "--json", "list: as JSON", kinds.switch(value=True), default=False, is_variable=False
-    )
-    redis_url: str | None = setting(
-        "--redis-url",
-        "store to use",
-        kinds.store_url(),
-        default=None,
-        default_text="that of `chatserve serve` on this data folder",
-    )
+    as_json: bool = json_flag("list: as JSON")
+    redis_url: str | None = store_flag()
     data_dir: Path = field(default_factory=default_data_dir, metadata=DATA_DIR)
 
     def __post_init__(self) -> None:

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
-from chatserve.admin import table
 from chatserve.admin.prompt_words import reason_of, state_of
-from chatserve.admin.table import NOTHING
+from chatserve.admin.table import NOTHING, aligned
 from chatserve.store.codec import dump_json
 from chatserve.store.named_prompt import NamedPrompt
 from chatserve.store.prompt_reports import PromptReport, WorkerReport
@@ -21,7 +20,7 @@ _EVERYBODY = "(all)"
 def as_table(reports: Iterable[PromptReport]) -> str:
     """Return a line for each prompt, model and state, and a refusal's reason below its line."""
     rows = [row for report in reports for row in _rows(report)]
-    lines = table.as_table(_HEADINGS, [cells for cells, _ in rows]).removesuffix("\n").split("\n")
+    lines = aligned(_HEADINGS, [cells for cells, _ in rows])
     notes = ["", *(_note(reason) for _, reason in rows)]
     return "".join(f"{line}\n{note}" for line, note in zip(lines, notes, strict=True))
 

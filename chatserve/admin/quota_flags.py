@@ -3,9 +3,10 @@
 Owns their names and how one is taken away again. What a quota does is told in `docs/tenants.md`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from chatserve.admin.table import NOTHING
 from chatserve.settings import Kind, setting
 
 NO_LIMIT = "none"
@@ -13,15 +14,10 @@ NO_LIMIT = "none"
 
 _MAX_LIMIT = 10**12
 
-QUOTA_NAMES = frozenset(
-    {
-        "requests_per_minute",
-        "tokens_per_minute",
-        "parallel_responses",
-        "connections",
-        "pinned_pages",
-    }
+KEY_QUOTAS = frozenset(
+    {"requests_per_minute", "tokens_per_minute", "parallel_responses", "connections"}
 )
+TENANT_QUOTAS = KEY_QUOTAS | {"pinned_pages"}
 
 
 def quota_flag(name: str, meaning: str) -> Any:
@@ -35,19 +31,22 @@ def quota_flag(name: str, meaning: str) -> Any:
     )
 
 
-def with_flags(config: Any, before: Mapping[str, int]) -> dict[str, int]:
-    """Return the quotas that hold when those that were given are put over those from before.
-
-    A key has no flag for pinned pages: those are its tenant's.
-    """
+def with_flags(config: Any, names: Iterable[str], before: Mapping[str, int]) -> dict[str, int]:
+    """Return the quotas that hold when those that were given are put over those from before."""
     quotas = dict(before)
-    for name in sorted(QUOTA_NAMES):
-        limit: int | str | None = getattr(config, name, None)
+    for name in sorted(names):
+        limit: int | str | None = getattr(config, name)
         if limit == NO_LIMIT:
             quotas.pop(name, None)
         elif limit is not None:
             quotas[name] = int(limit)
     return quotas
+
+
+def quotas_in_words(quotas: Mapping[str, int]) -> str:
+    """Return the quotas that are set, in one line."""
+    named = (f"{name.replace('_', ' ')} {limit:,}" for name, limit in quotas.items())
+    return ", ".join(named) or NOTHING
 
 
 def _parse_limit(value: str) -> int | str:

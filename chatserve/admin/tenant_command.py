@@ -3,23 +3,21 @@
 Owns the actions and what they print. The rules and bounds are the store's.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import TextIO
 
 from chatserve.admin.output import write_text
-from chatserve.admin.quota_flags import with_flags
-from chatserve.admin.store_access import open_service_store
-from chatserve.admin.table import NOTHING, as_table
+from chatserve.admin.quota_flags import TENANT_QUOTAS, quotas_in_words, with_flags
+from chatserve.admin.store_access import all_tenants, service_store
+from chatserve.admin.table import as_table, day_of
 from chatserve.admin.tenant_config import ALL_MODELS, TenantConfig
-from chatserve.errors import ConfigError, InvalidRequest, NotFound
+from chatserve.errors import NotFound
 from chatserve.store.codec import dump_json
 from chatserve.store.connection import Store
 from chatserve.store.tenant_removal import remove_tenant
 from chatserve.store.tenants import Quotas, Tenant
 
-_AT_A_TIME = 200
 _HEADINGS = ("TENANT", "SINCE", "MODELS", "QUOTAS")
 
 
@@ -32,37 +30,12 @@ async def run_tenant_command(config: TenantConfig, out: TextIO) -> int:
         StoreError: The store does not answer.
         OutputError: The output cannot be written.
     """
-    store = await open_service_store(config.redis_url, config.data_dir)
-    try:
+    async with service_store(config.redis_url, config.data_dir) as store:
         if config.action == "remove":
             write_text(out, await _remove(store, config))
         else:
             write_text(out, _printed(await _tenants(store, config), config))
-    except InvalidRequest as error:
-        raise ConfigError(error.message) from error
-    finally:
-        await store.aclose()
     return 0
-
-
-async def all_tenants(store: Store) -> AsyncIterator[Tenant]:
-    """Yield every tenant, by name."""
-    after = ""
-    while some := await store.tenants.list(_AT_A_TIME, after):
-        for tenant in some:
-            yield tenant
-        after = some[-1].name
-
-
-def quotas_in_words(quotas: Quotas) -> str:
-    """Return the quotas that are set, in one line."""
-    named = (f"{name.replace('_', ' ')} {limit:,}" for name, limit in quotas.to_dict().items())
-    return ", ".join(named) or NOTHING
-
-
-def day_of(time_s: int) -> str:
-    """Return the day of a time in seconds since 1970, as UTC has it."""
-    return datetime.fromtimestamp(time_s, UTC).date().isoformat()
 
 
 async def _tenants(store: Store, config: TenantConfig) -> list[Tenant]:
@@ -70,7 +43,7 @@ async def _tenants(store: Store, config: TenantConfig) -> list[Tenant]:
     name = config.name or ""
     match config.action:
         case "add":
-            quotas = Quotas.from_dict(with_flags(config, {}))
+            quotas = Quotas.from_dict(with_flags(config, TENANT_QUOTAS, {}))
             tenant = Tenant(name, quotas=quotas, models=_models(config) or ())
             return [await store.tenants.add(tenant)]
         case "show":
@@ -83,7 +56,7 @@ async def _tenants(store: Store, config: TenantConfig) -> list[Tenant]:
 
 async def _set(store: Store, config: TenantConfig, name: str) -> Tenant:
     before = await _known(store, name)
-    quotas = Quotas.from_dict(with_flags(config, before.quotas.to_dict()))
+    quotas = Quotas.from_dict(with_flags(config, TENANT_QUOTAS, before.quotas.to_dict()))
     tenant = await store.tenants.update(name, quotas=quotas, models=_models(config))
     if tenant is None:
         raise _no_tenant(name)
@@ -125,7 +98,7 @@ def _printed(tenants: Sequence[Tenant], config: TenantConfig) -> str:
 def _row(tenant: Tenant) -> tuple[str, ...]:
     name = f"{tenant.name} (being removed)" if tenant.is_closed else tenant.name
     models = ",".join(tenant.models) or ALL_MODELS
-    return name, day_of(tenant.created_at), models, quotas_in_words(tenant.quotas)
+    return name, day_of(tenant.created_at), models, quotas_in_words(tenant.quotas.to_dict())
 
 
 def _no_tenant(name: str) -> NotFound:

@@ -8,8 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chatserve import setting_kinds as kinds
-from chatserve.admin.action_flags import check_action_flags
-from chatserve.admin.quota_flags import QUOTA_NAMES, quota_flag
+from chatserve.admin.action_flags import (
+    action_flag,
+    check_action_flags,
+    json_flag,
+    store_flag,
+)
+from chatserve.admin.quota_flags import TENANT_QUOTAS, quota_flag
 from chatserve.config import DATA_DIR
 from chatserve.environment import default_data_dir
 from chatserve.errors import ConfigError
@@ -19,9 +24,9 @@ ALL_MODELS = "all"
 
 _TAKES = {
     "list": frozenset({"as_json"}),
-    "add": QUOTA_NAMES | {"name", "models", "as_json"},
+    "add": TENANT_QUOTAS | {"name", "models", "as_json"},
     "show": frozenset({"name", "as_json"}),
-    "set": QUOTA_NAMES | {"name", "models", "as_json"},
+    "set": TENANT_QUOTAS | {"name", "models", "as_json"},
     "remove": frozenset({"name", "as_json"}),
 }
 
@@ -33,12 +38,7 @@ class TenantConfig:
     Used from: the command line.
     """
 
-    action: str = setting(
-        "action",
-        f"what to do: {', '.join(_TAKES)}",
-        kinds.choice(*_TAKES, metavar="ACTION"),
-        default="list",
-    )
+    action: str = action_flag(_TAKES)
     name: str | None = setting(
         "name", "which tenant; stands right after the action", kinds.text("NAME"), default=None
     )
@@ -63,16 +63,8 @@ class TenantConfig:
     pinned_pages: int | str | None = quota_flag(
         "pinned_pages", "add, set: KV pages of its pinned prompts"
     )
-    as_json: bool = setting(
-        "--json", "print as JSON", kinds.switch(value=True), default=False, is_variable=False
-    )
-    redis_url: str | None = setting(
-        "--redis-url",
-        "store to use",
-        kinds.store_url(),
-        default=None,
-        default_text="that of `chatserve serve` on this data folder",
-    )
+    as_json: bool = json_flag()
+    redis_url: str | None = store_flag()
     data_dir: Path = field(default_factory=default_data_dir, metadata=DATA_DIR)
 
     def __post_init__(self) -> None:

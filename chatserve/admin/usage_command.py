@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TextIO
 
 from chatserve.admin.output import write_text
-from chatserve.admin.store_access import open_service_store
+from chatserve.admin.store_access import all_tenants, service_store
 from chatserve.admin.table import as_table
 from chatserve.admin.usage_config import UsageConfig
 from chatserve.engine.api import DEFAULT_TENANT
@@ -18,7 +18,6 @@ from chatserve.store.connection import Store
 from chatserve.store.usage import UsageRow, Used
 from chatserve.store.usage_report import UsageGroup, UsageReport, report_of
 
-_TENANTS_AT_A_TIME = 500
 _HEADINGS = ("REQUESTS", "INPUT", "CACHED", "OUTPUT")
 _TOTAL = "total"
 
@@ -30,11 +29,8 @@ async def run_usage_command(config: UsageConfig, out: TextIO) -> int:
         StoreError: The store does not answer.
         OutputError: The output cannot be written.
     """
-    store = await open_service_store(config.redis_url, config.data_dir)
-    try:
+    async with service_store(config.redis_url, config.data_dir) as store:
         report = report_of(await _rows(store, config), UsageGroup(config.group))
-    finally:
-        await store.aclose()
     if config.as_json:
         write_text(out, _as_json(report, config.group))
     else:
@@ -58,12 +54,9 @@ async def _tenants(store: Store, named: str | None) -> AsyncIterator[str]:
         yield named
         return
     yield DEFAULT_TENANT
-    after = ""
-    while some := await store.tenants.list(_TENANTS_AT_A_TIME, after):
-        for tenant in some:
-            if tenant.name != DEFAULT_TENANT:
-                yield tenant.name
-        after = some[-1].name
+    async for tenant in all_tenants(store):
+        if tenant.name != DEFAULT_TENANT:
+            yield tenant.name
 
 
 def _as_json(report: UsageReport, group: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chatserve import setting_kinds as kinds
+from chatserve.admin.action_flags import json_flag, store_flag
 from chatserve.config import DATA_DIR
 from chatserve.environment import default_data_dir
 from chatserve.settings import check_settings, setting
@@ -44,16 +45,8 @@ class UsageConfig:
         default="tenant",
         is_variable=False,
     )
-    as_json: bool = setting(
-        "--json", "as JSON", kinds.switch(value=True), default=False, is_variable=False
-    )
-    redis_url: str | None = setting(
-        "--redis-url",
-        "store to use",
-        kinds.store_url(),
-        default=None,
-        default_text="that of `chatserve serve` on this data folder",
-    )
+    as_json: bool = json_flag("as JSON")
+    redis_url: str | None = store_flag()
     data_dir: Path = field(default_factory=default_data_dir, metadata=DATA_DIR)
 
     def __post_init__(self) -> None:
