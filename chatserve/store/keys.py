@@ -38,7 +38,7 @@ front of each script.
     worker:{id}          string  its heartbeat      Workers.heartbeat            Workers.live
     digest:{worker}      string  its heartbeat      Workers.publish_digest       Workers.digests
     probe                string  10 minutes         Store.probe                  nobody
-    workers              set     pruned by live     Workers.heartbeat            Workers.live
+    workers              zset    pruned by beats    Workers.heartbeat            Workers.live
     card:{hash}          string  a day, refreshed   Workers.publish_card         Workers.card
     model:{name}         string  a day, refreshed   Workers.publish_card         Workers.card
     feed:{reader}        stream  a minute, renewed  LogReader, append, (2)       the same LogReader
@@ -224,6 +224,11 @@ _LUA_KINDS = {
     "responses": RESPONSES,
     "login": LOGIN,
     "logins": LOGINS,
+    "worker": WORKER,
+    "workers": WORKERS,
+    "digest": DIGEST,
+    "card": CARD,
+    "model": MODEL,
 }
 
 _LUA_LIFETIMES = {

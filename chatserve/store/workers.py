@@ -13,7 +13,7 @@ import orjson
 
 from chatserve.engine.api import EngineStats, ModelCard
 from chatserve.prefix_digest import PrefixDigest
-from chatserve.store import keys
+from chatserve.store import keys, scripts
 from chatserve.store.codec import dump_json
 from chatserve.store.keys import Partitions
 from chatserve.store.redis_client import RedisClient
@@ -68,29 +68,25 @@ class Workers:
 
         False when the store has lost the card meanwhile: it must be published again.
         """
-        *_, card_lives, model_lives = await self._redis.call_many(
-            [
-                ("SET", _key(keys.WORKER + beat.worker_id), dump_json(asdict(beat)), "PX", ttl_ms),
-                ("SADD", _WORKERS, beat.worker_id),
-                ("PEXPIRE", _key(keys.DIGEST + beat.worker_id), ttl_ms),
-                ("EXPIRE", _key(keys.CARD + beat.card_fingerprint), keys.IDLE_TTL_S),
-                ("EXPIRE", _key(keys.MODEL + beat.model), keys.IDLE_TTL_S),
-            ]
+        has_card = await self._redis.run(
+            scripts.BEAT,
+            keys.GLOBAL.root,
+            beat.worker_id,
+            dump_json(asdict(beat)),
+            ttl_ms,
+            beat.card_fingerprint,
+            beat.model,
         )
-        return bool(card_lives and model_lives)
+        return bool(has_card)
 
     async def live(self) -> list[WorkerBeat]:
         """Return the last heartbeat of every worker that lives, in the order of their ids."""
-        worker_ids = sorted(await self._redis.call("SMEMBERS", _WORKERS))
+        worker_ids = sorted(await self._redis.call("ZRANGE", _WORKERS, 0, -1))
         if not worker_ids:
             return []
+        # The others' heartbeats forget those that have run out.
         packed = await self._redis.call("MGET", *(_key(keys.WORKER + w) for w in worker_ids))
-        beats = dict(zip(worker_ids, packed, strict=True))
-        dead = [worker_id for worker_id, beat in beats.items() if beat is None]
-        if dead:
-            # One that beats again this very moment returns with its next beat.
-            await self._redis.call("SREM", _WORKERS, *dead)
-        return [_parse_beat(beat) for beat in beats.values() if beat is not None]
+        return [_parse_beat(beat) for beat in packed if beat is not None]
 
     async def publish_digest(self, worker_id: str, digest: PrefixDigest, ttl_ms: int) -> None:
         """Say which prefixes a worker holds; its heartbeats renew that from now on."""
@@ -117,7 +113,7 @@ class Workers:
         await self._redis.call_many(
             [
                 ("DEL", _key(keys.WORKER + worker_id), _key(keys.DIGEST + worker_id)),
-                ("SREM", _WORKERS, worker_id),
+                ("ZREM", _WORKERS, worker_id),
                 *(("DEL", each.key(keys.INBOX + worker_id)) for each in self._partitions.all),
             ]
         )

@@ -72,12 +72,24 @@ async def test_nobody_lives_in_an_empty_store(store: Store) -> None:
 async def test_worker_whose_beat_has_run_out_is_forgotten(store: Store) -> None:
     await store.workers.heartbeat(make_beat("w1"), TTL_MS)
     await store.workers.heartbeat(make_beat("w2"), TTL_MS)
+    workers = keys.GLOBAL.key(keys.WORKERS)
     await store.commands.call("PEXPIRE", keys.GLOBAL.key(keys.WORKER + "w1"), 0)
+    await store.commands.call("ZADD", workers, "XX", 1, "w1")
 
     live = await store.workers.live()
+    await store.workers.heartbeat(make_beat("w2"), TTL_MS)
 
     assert [beat.worker_id for beat in live] == ["w2"]
-    assert await store.commands.call("SMEMBERS", keys.GLOBAL.key(keys.WORKERS)) == ["w2"]
+    assert await store.commands.call("ZRANGE", workers, 0, -1) == ["w2"]
+
+
+async def test_worker_beats_also_when_the_store_is_full(own_store: Store) -> None:
+    await own_store.workers.publish_card(make_card())
+    await own_store.commands.call("CONFIG", "SET", "maxmemory", "1mb")
+
+    await own_store.workers.heartbeat(make_beat("w"), TTL_MS)
+
+    assert [beat.worker_id for beat in await own_store.workers.live()] == ["w"]
 
 
 async def test_beat_runs_out_by_itself(store: Store) -> None:

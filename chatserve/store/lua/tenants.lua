@@ -24,6 +24,8 @@ local function note_response(tenant, id, kept_s)
   local key, now = KEY.responses .. tenant, now_ms()
   local gone_ms = now + (TTL.idle + kept_s) * 1000
   redis.call('ZADD', key, gone_ms, id)
-  redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
+  for _, old in ipairs(redis.call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, MAX_FORGOTTEN)) do
+    redis.call('ZREM', key, old)
+  end
   if redis.call('PEXPIRETIME', key) < gone_ms then redis.call('PEXPIREAT', key, gone_ms) end
 end
