@@ -38,7 +38,7 @@ def check_prompt(token_ids: Sequence[int], card: ModelCard, *, param: str) -> No
     """
     if not token_ids:
         raise InvalidRequest(f"{param}: the prompt is empty", param=param)
-    _check_ids(token_ids, card, param=param)
+    check_ids(token_ids, card, param=param)
     # One token of the context must be left for the answer.
     limit = min(card.max_model_len - 1, card.max_prompt_tokens)
     if len(token_ids) > limit:
@@ -73,7 +73,7 @@ def sampling_params(
         prompt_len: Tokens of the prompt.
         default_max_tokens: The limit where the client named none; None means all that is left.
     """
-    _check_ids(fields.stop_token_ids, card, param="stop_token_ids")
+    check_ids(fields.stop_token_ids, card, param="stop_token_ids")
     room = card.max_model_len - prompt_len
     wanted = fields.output_limit or default_max_tokens or room
     max_tokens = min(wanted, room)
@@ -111,7 +111,8 @@ def _given(value: N | None, default: N) -> N:
     return default if value is None else value
 
 
-def _check_ids(token_ids: Sequence[int], card: ModelCard, *, param: str) -> None:
+def check_ids(token_ids: Sequence[int], card: ModelCard, *, param: str) -> None:
+    """Raise InvalidRequest for the first id that is none of the model's."""
     worst = next((i for i in token_ids if not 0 <= i < card.vocab_size), None)
     if worst is not None:
         raise InvalidRequest(

@@ -30,6 +30,7 @@ from chatserve.gateway import (
     prompts,
     responses_http,
     tenants,
+    tokenize,
     usage,
 )
 from chatserve.gateway.auth import Authentication
@@ -108,6 +109,7 @@ def _routes() -> list[BaseRoute]:
         *login.routes(),
         *tenants.routes(),
         *usage.routes(),
+        *tokenize.routes(),
         Route("/health", health.get_health),
         Route("/ready", health.Readiness().serve),
         Route("/version", health.get_version),
@@ -132,6 +134,7 @@ def operations() -> list[Operation]:
         login,
         tenants,
         usage,
+        tokenize,
         health,
         metrics,
     )

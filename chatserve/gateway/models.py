@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from chatserve.engine.api import ModelCard
 from chatserve.errors import ModelError, NotFound, StoreError, Unavailable
@@ -53,6 +54,11 @@ class ServedModel:
         if len(text) <= MAX_INLINE_CHARS:
             return self.encoder.completion_token_ids(text)
         return await asyncio.to_thread(self.encoder.completion_token_ids, text)
+
+    async def text_of(self, token_ids: Sequence[int]) -> str:
+        """Return what tokens say, control tokens included."""
+        decode = partial(self.encoder.tokenizer.decode, token_ids, skip_special=False)
+        return decode() if len(token_ids) <= MAX_INLINE_CHARS else await asyncio.to_thread(decode)
 
 
 class ServedModels:

@@ -1,0 +1,83 @@
+"""`POST /tokenize` and `POST /detokenize`: what a model makes of a text, without an answer.
+
+Owns the two endpoints. A chat is tokenised as it would be for its answer, with the preamble and the
+persona that a model's alias names, so that its count is the prompt's length.
+"""
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from chatserve.gateway.admission import check_ids
+from chatserve.gateway.identity import identity_of
+from chatserve.gateway.model_list import find_model, find_plain_model
+from chatserve.gateway.operations import Operation
+from chatserve.gateway.replies import ignored_header, json_response, read_body
+from chatserve.gateway.services import Services
+from chatserve.protocol.tokenize import (
+    Detokenized,
+    DetokenizeFields,
+    Tokenized,
+    TokenizeFields,
+    parse_detokenize_request,
+    parse_tokenize_request,
+)
+from chatserve.text.chat_template import ChatMessage
+
+
+def routes() -> list[BaseRoute]:
+    """Return the routes of this module."""
+    return [
+        Route("/tokenize", tokenize, methods=["POST"]),
+        Route("/detokenize", detokenize, methods=["POST"]),
+    ]
+
+
+async def tokenize(request: Request) -> Response:
+    """Serve `POST /tokenize`."""
+    services: Services = request.app.state.services
+    identity = identity_of(request)
+    body = parse_tokenize_request(await read_body(request, services.config.max_message_bytes))
+    if body.prompt is not None:
+        model = await find_plain_model(services, identity, body.model)
+        token_ids = await model.text_token_ids(body.prompt)
+    else:
+        asked = await find_model(services, identity, body.model)
+        model = asked.served
+        said = [ChatMessage(message.role, message.text) for message in body.messages]
+        token_ids = await model.chat_token_ids(services.preamble.before(asked.messages(said)))
+    reply = Tokenized(
+        count=len(token_ids), max_model_len=model.card.max_model_len, tokens=list(token_ids)
+    )
+    return json_response(reply.model_dump(), headers=ignored_header(body.ignored))
+
+
+async def detokenize(request: Request) -> Response:
+    """Serve `POST /detokenize`: control tokens are written out, broken characters replaced."""
+    services: Services = request.app.state.services
+    raw = await read_body(request, services.config.max_message_bytes)
+    fields, ignored = parse_detokenize_request(raw)
+    model = await find_plain_model(services, identity_of(request), fields.model)
+    check_ids(fields.tokens, model.card, param="tokens")
+    reply = Detokenized(prompt=await model.text_of(fields.tokens))
+    return json_response(reply.model_dump(), headers=ignored_header(ignored))
+
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        "/tokenize",
+        "Tell the tokens of a text or a chat",
+        body=TokenizeFields,
+        reply=Tokenized,
+        errors=(404,),
+    ),
+    Operation(
+        "POST",
+        "/detokenize",
+        "Tell the text of tokens",
+        body=DetokenizeFields,
+        reply=Detokenized,
+        errors=(404,),
+    ),
+)
