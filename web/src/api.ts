@@ -1,11 +1,18 @@
 /**
- * The HTTP surface the page uses: models and stored sessions.
+ * The HTTP surface the page uses: who one is, models and stored sessions.
  *
  * Every failure leaves here as an `ApiError` with a code and a sentence, whether the gateway
  * answered with an error, something in between answered for it, or nobody did.
  */
 
-import type { WireConversation, WireError, WireItem, WireList, WireModel } from "./protocol";
+import type {
+  WireConversation,
+  WireError,
+  WireIdentity,
+  WireItem,
+  WireList,
+  WireModel,
+} from "./protocol";
 
 const itemsPerPage = 100;
 const sessionsPerPage = 50;
@@ -18,6 +25,18 @@ export class ApiError extends Error {
   ) {
     super(message);
   }
+}
+
+export function whoAmI(): Promise<WireIdentity> {
+  return call("GET", "v1/chatserve/me");
+}
+
+export async function logIn(key: string): Promise<void> {
+  await call("POST", "v1/chatserve/login", { key });
+}
+
+export async function logOut(): Promise<void> {
+  await call("POST", "v1/chatserve/logout");
 }
 
 export async function listModels(): Promise<WireModel[]> {

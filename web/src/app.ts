@@ -11,6 +11,7 @@ import { AnswerFeed } from "./answer_feed";
 import { ApiError, listModels } from "./api";
 import { Connection } from "./connection";
 import { Drafts } from "./drafts";
+import { Login } from "./login";
 import { OpenSession } from "./open_session";
 import type { WireConversation, WireModel } from "./protocol";
 import { hashOf, sessionIdIn } from "./router";
@@ -21,6 +22,7 @@ const modelPollMs = 3_000;
 export class App {
   readonly connection: Connection;
   readonly list = new SessionList();
+  readonly login = new Login(() => location.reload());
   readonly drafts = new Drafts();
   readonly models = signal<readonly WireModel[]>([]);
   /** Why no model can be used, in a sentence; null while one can. */
@@ -55,6 +57,7 @@ export class App {
     });
     this.#route();
     this.connection.connect();
+    void this.login.identify();
     void this.list.refresh();
     void this.#loadModels();
   }
@@ -188,9 +191,10 @@ export class App {
       this.models.value = await listModels();
       this.serviceProblem.value = this.models.value.length === 0 ? "The model is loading…" : null;
     } catch (error) {
+      this.login.noteRefusal(error);
       this.serviceProblem.value = error instanceof ApiError ? error.message : String(error);
     }
-    if (this.serviceProblem.value === null) return;
+    if (this.serviceProblem.value === null || this.login.isNeeded.value) return;
     this.#modelTimer = setTimeout(() => void this.#loadModels(), modelPollMs);
   }
 }

@@ -173,6 +173,14 @@ export function parseFrame(data: unknown): ServerEvent | null {
 
 // HTTP bodies.
 
+/** Who the caller is; without a key id, everybody is let in. */
+export interface WireIdentity {
+  tenant: string;
+  user: string;
+  role: string;
+  key_id: string | null;
+}
+
 export interface WireModel {
   id: string;
   max_model_len?: number;

@@ -10,6 +10,7 @@ import { Composer } from "./composer";
 import { EmptyState } from "./empty_state";
 import { Header } from "./header";
 import { CloseIcon } from "./icons";
+import { LoginForm } from "./login_form";
 import { Sidebar } from "./sidebar";
 import { StatusLine } from "./status_line";
 import { TranscriptView } from "./transcript_view";
@@ -18,6 +19,7 @@ export function Page({ app }: { app: App }) {
   const sheet = useRef<HTMLDialogElement>(null);
   const session = app.current.value;
   useShortcuts(app);
+  if (app.login.isNeeded.value) return <LoginForm login={app.login} />;
   return (
     <div class="page">
       <div class="rail">

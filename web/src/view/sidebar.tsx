@@ -45,6 +45,11 @@ export function Sidebar({ app, onChoose }: SidebarProps) {
         )}
         <ListNote app={app} />
       </div>
+      {app.login.canLogOut.value && (
+        <button type="button" class="quiet log-out" onClick={() => void app.login.logOut()}>
+          Log out {app.login.identity.value?.user}
+        </button>
+      )}
     </nav>
   );
 }

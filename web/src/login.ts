@@ -1,0 +1,66 @@
+/**
+ * Who uses the page, and how they log in and out.
+ *
+ * Owns the answer to whether a key is needed. The page hands a key on once and never keeps it: what
+ * stands for it from then on is a cookie that no script can read.
+ */
+
+import { computed, signal } from "@preact/signals";
+
+import { ApiError, logIn, logOut, whoAmI } from "./api";
+import type { WireIdentity } from "./protocol";
+
+export class Login {
+  readonly identity = signal<WireIdentity | null>(null);
+  /** The server wants a key before it shows anything. */
+  readonly isNeeded = signal(false);
+  readonly isBusy = signal(false);
+  /** Why the last try failed, in a sentence. */
+  readonly problem = signal<string | null>(null);
+  readonly canLogOut = computed(() => this.identity.value?.key_id != null);
+  readonly #onChange: () => void;
+
+  /** `onChange` begins everything anew: nothing of one user may be left for another. */
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
+  }
+
+  async identify(): Promise<void> {
+    try {
+      this.identity.value = await whoAmI();
+    } catch (error) {
+      this.noteRefusal(error);
+    }
+  }
+
+  /** Ask for a key when that is what a request was refused for. */
+  noteRefusal(error: unknown): void {
+    if (error instanceof ApiError && error.status === 401) this.isNeeded.value = true;
+  }
+
+  async logIn(key: string): Promise<void> {
+    this.isBusy.value = true;
+    try {
+      await logIn(key.trim());
+      this.#onChange();
+    } catch (error) {
+      this.problem.value = error instanceof ApiError ? problemWords(error) : String(error);
+    } finally {
+      this.isBusy.value = false;
+    }
+  }
+
+  async logOut(): Promise<void> {
+    try {
+      await logOut();
+    } finally {
+      this.#onChange();
+    }
+  }
+}
+
+function problemWords(error: ApiError): string {
+  if (error.status === 401) return "This is not a valid key. It may have been revoked.";
+  if (error.status === 429) return "Too many logins have failed. Wait half a minute.";
+  return error.message;
+}

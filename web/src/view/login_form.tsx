@@ -1,0 +1,41 @@
+/** What stands in place of the page until a key is shown. */
+
+import { useRef } from "preact/hooks";
+
+import type { Login } from "../login";
+
+export function LoginForm({ login }: { login: Login }) {
+  const field = useRef<HTMLInputElement>(null);
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const key = field.current?.value ?? "";
+    if (key.trim() !== "" && !login.isBusy.value) void login.logIn(key);
+  };
+  return (
+    <main class="login">
+      <form onSubmit={submit}>
+        <h1>chatserve</h1>
+        <label for="key">Your key</label>
+        <input
+          id="key"
+          type="password"
+          autocomplete="current-password"
+          spellcheck={false}
+          autofocus
+          ref={field}
+          aria-describedby={login.problem.value === null ? undefined : "login-problem"}
+          aria-invalid={login.problem.value !== null}
+        />
+        <button type="submit" class="outlined" disabled={login.isBusy.value}>
+          Log in
+        </button>
+        {login.problem.value !== null && (
+          <p class="obstacle" id="login-problem" role="alert">
+            {login.problem.value}
+          </p>
+        )}
+        <p class="note">An operator of this service gives you one. The page does not keep it.</p>
+      </form>
+    </main>
+  );
+}

@@ -1,0 +1,83 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
+import { ApiError } from "../src/api";
+import { Login } from "../src/login";
+
+interface Reply {
+  status: number;
+  body: object;
+}
+
+let sent: { path: string; body: string | undefined }[];
+let reply: Reply;
+let onChange: ReturnType<typeof vi.fn<() => void>>;
+let login: Login;
+
+beforeEach(() => {
+  sent = [];
+  vi.stubGlobal("document", { baseURI: "http://localhost/" });
+  vi.stubGlobal("fetch", async (url: URL, { body }: { body?: string }) => {
+    sent.push({ path: url.pathname, body });
+    return Response.json(reply.body, { status: reply.status });
+  });
+  onChange = vi.fn<() => void>();
+  login = new Login(onChange);
+});
+
+afterEach(() => vi.unstubAllGlobals());
+
+function refusal(status: number): Reply {
+  return { status, body: { error: { code: "c", message: "No." } } };
+}
+
+test("a key is asked for only when the server wants one", async () => {
+  reply = { status: 200, body: { tenant: "default", user: "local", role: "operator", key_id: null } };
+  await login.identify();
+  const wasNeeded = login.isNeeded.value;
+
+  reply = refusal(401);
+  await login.identify();
+
+  expect(wasNeeded).toBe(false);
+  expect(login.canLogOut.value).toBe(false);
+  expect(login.isNeeded.value).toBe(true);
+});
+
+test("a server that is away asks for no key", () => {
+  login.noteRefusal(new ApiError(0, "unreachable", "The server cannot be reached."));
+  login.noteRefusal(new ApiError(503, "store_unavailable", "The store is away."));
+
+  expect(login.isNeeded.value).toBe(false);
+});
+
+test("a key is sent once, without the blanks around it, and everything begins anew", async () => {
+  reply = { status: 200, body: {} };
+
+  await login.logIn("  csk_1\n");
+
+  expect(sent).toEqual([{ path: "/v1/chatserve/login", body: '{"key":"csk_1"}' }]);
+  expect(onChange).toHaveBeenCalledOnce();
+});
+
+test.each([
+  [401, "This is not a valid key. It may have been revoked."],
+  [429, "Too many logins have failed. Wait half a minute."],
+  [503, "No."],
+])("a login that is refused with %i says why and can be tried again", async (status, words) => {
+  reply = refusal(status);
+
+  await login.logIn("csk_1");
+
+  expect(login.problem.value).toBe(words);
+  expect(login.isBusy.value).toBe(false);
+  expect(onChange).not.toHaveBeenCalled();
+});
+
+test("whoever logs out leaves nothing on the page, also when the server is away", async () => {
+  reply = refusal(503);
+
+  await login.logOut().catch(() => undefined);
+
+  expect(sent[0]?.path).toBe("/v1/chatserve/logout");
+  expect(onChange).toHaveBeenCalledOnce();
+});
