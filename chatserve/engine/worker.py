@@ -31,6 +31,7 @@ from chatserve.engine.access_watch import AccessWatch
 from chatserve.engine.api import ModelCard, RequestId
 from chatserve.engine.digest_publisher import DigestPublisher
 from chatserve.engine.engine_thread import EngineThread
+from chatserve.engine.hang_watch import HangWatch
 from chatserve.engine.prompt_watch import PromptWatch
 from chatserve.engine.response_writer import ResponseWriter
 from chatserve.engine.worker_metrics import WorkerMetrics
@@ -284,26 +285,6 @@ class Worker:
             logger.info("handing %d requests back to the queue", len(open_request_ids))
             await self._store.queue.release(self._worker_id, open_request_ids)
         await self._store.workers.remove(self._worker_id)
-
-
-class HangWatch:
-    """Notices an engine that has work and makes no steps.
-
-    Owns: the last step seen and when. Used from: the event loop.
-    """
-
-    def __init__(self, engine: EngineThread, hang_s: float):
-        self._engine = engine
-        self._hang_s = hang_s
-        self._num_steps = -1
-        self._since_s = 0.0
-
-    def is_hanging(self) -> bool:
-        now_s, stats = asyncio.get_running_loop().time(), self._engine.stats()
-        is_busy = stats.requests_running + stats.requests_waiting > 0
-        if not is_busy or stats.num_steps != self._num_steps:
-            self._num_steps, self._since_s = stats.num_steps, now_s
-        return now_s - self._since_s > self._hang_s
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[T], object], value: T) -> None:

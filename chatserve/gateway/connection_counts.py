@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from chatserve.errors import RateLimited, StoreError
+from chatserve.gateway.background import Background
 from chatserve.gateway.ids import new_id
 from chatserve.gateway.quotas import KnownQuotas
 from chatserve.identity import Identity
@@ -38,20 +39,18 @@ class ConnectionCounts:
         self._leases = leases
         self._quotas = quotas
         self._open: dict[str, CountedConnection] = {}
-        self._renewing: asyncio.Task[None] | None = None
+        self._renewing = Background(self._renew_for_ever)
         self._releasing: set[asyncio.Task[None]] = set()
         # A lease that is released while it is renewed would come back.
         self._writing = asyncio.Lock()
 
     def start(self) -> None:
         """Renew the leases from now on, until `aclose`."""
-        self._renewing = asyncio.create_task(self._renew_for_ever())
+        self._renewing.start()
 
     async def aclose(self) -> None:
         """Stop, and let the releases on their way arrive, for a bounded time."""
-        if self._renewing is not None:
-            self._renewing.cancel()
-            await asyncio.gather(self._renewing, return_exceptions=True)
+        await self._renewing.aclose()
         if self._releasing:
             await asyncio.wait(self._releasing, timeout=_CLOSE_TIMEOUT_S)
 

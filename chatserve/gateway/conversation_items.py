@@ -9,11 +9,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from chatserve.errors import InvalidRequest, NotFound
-from chatserve.gateway.conversations import conversation_object, session_of, take_body
+from chatserve.gateway.conversations import conversation_object, session_of
 from chatserve.gateway.operations import LIMIT, ORDER, Operation, flag, text
 from chatserve.gateway.paging import page_of
 from chatserve.gateway.query import flag_of
-from chatserve.gateway.replies import ignored_header, json_response
+from chatserve.gateway.replies import ignored_header, json_response, take_body
 from chatserve.gateway.responses import to_messages
 from chatserve.gateway.services import Services
 from chatserve.protocol.codes import ErrorCode

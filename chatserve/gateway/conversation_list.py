@@ -21,12 +21,11 @@ from chatserve.protocol.conversation_objects import (
     BranchObject,
     ConversationList,
     Fork,
+    excerpt_of,
 )
 from chatserve.store.sessions import Transcript
 
 _PATH = "/v1/chatserve/conversations"
-
-_EXCERPT_CHARS = 160
 
 
 async def list_conversations(request: Request) -> Response:
@@ -67,7 +66,7 @@ def _branch(transcript: Transcript, leaf_id: str, num_items: int) -> BranchObjec
     return BranchObject(
         item_id=leaf_id,
         role=leaf.role,
-        excerpt=" ".join(leaf.content[:_EXCERPT_CHARS].split()),
+        excerpt=excerpt_of(leaf.content),
         created_at=leaf.created_at,
         num_items=num_items,
         is_newest=leaf_id == transcript.leaf_id,

@@ -20,7 +20,7 @@ from chatserve.gateway.replies import json_response
 from chatserve.gateway.services import Services
 from chatserve.identity import Owner
 from chatserve.protocol.codes import ErrorCode
-from chatserve.protocol.conversation_objects import Hit, HitList, Match
+from chatserve.protocol.conversation_objects import EXCERPT_CHARS, Hit, HitList, Match, excerpt_of
 from chatserve.protocol.errors import describe
 from chatserve.store.session_store import ListPlace, Sessions
 from chatserve.store.sessions import Message, Session
@@ -36,7 +36,6 @@ _PIECE = 4
 
 _MAX_MATCHES = 3
 _MAX_QUERY_CHARS = 200
-_EXCERPT_CHARS = 160
 _CHARS_BEFORE = 40
 
 
@@ -149,8 +148,8 @@ def _excerpt(content: str, words: str) -> str:
     if found < 0:
         return ""
     # Folding can make a text longer, which moves the place; an excerpt need not be exact.
-    start = max(0, min(found, len(content) - _EXCERPT_CHARS // 2) - _CHARS_BEFORE)
-    return " ".join(content[start : start + _EXCERPT_CHARS].split())
+    start = max(0, min(found, len(content) - EXCERPT_CHARS // 2) - _CHARS_BEFORE)
+    return excerpt_of(content, start)
 
 
 def _cursor(place: ListPlace, entry_id: str | None = None) -> str:

@@ -12,16 +12,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from chatserve.errors import InvalidRequest, NotFound
+from chatserve.errors import InvalidRequest
+from chatserve.gateway.history import no_session, owned_session
 from chatserve.gateway.identity import identity_of
 from chatserve.gateway.ids import new_id
 from chatserve.gateway.operations import Operation
-from chatserve.gateway.replies import ignored_header, json_response, read_body
+from chatserve.gateway.replies import ignored_header, json_response, take_body
 from chatserve.gateway.responses import to_messages
 from chatserve.gateway.services import Services
-from chatserve.identity import Identity
-from chatserve.protocol.body import Body, parse_object
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.conversation_objects import ConversationDeleted, ConversationObject
 from chatserve.protocol.conversations import (
     ArchiveState,
@@ -96,18 +94,11 @@ async def delete_conversation(request: Request) -> Response:
     return json_response(ConversationDeleted.of(session.session_id).to_wire())
 
 
-async def owned_session(services: Services, identity: Identity, session_id: str) -> Session:
-    """Return a session, or raise NotFound unless there is one and it is the caller's."""
-    session = await services.store.sessions.get(session_id)
-    if session is None or session.owner != identity.owner:
-        raise _no_session(session_id)
-    return session
-
-
 async def session_of(request: Request) -> Session:
     """Return the session that the path names, or raise NotFound; see `owned_session`."""
+    services: Services = request.app.state.services
     session_id: str = request.path_params["conversation_id"]
-    return await owned_session(request.app.state.services, identity_of(request), session_id)
+    return await owned_session(services.store, identity_of(request), session_id)
 
 
 def conversation_object(session: Session) -> ConversationObject:
@@ -128,20 +119,12 @@ def conversation_object(session: Session) -> ConversationObject:
     )
 
 
-async def take_body(request: Request, model: type[M]) -> tuple[M, tuple[str, ...]]:
-    """Return the fields of a body, an absent one being empty, and the names that nobody knew."""
-    services: Services = request.app.state.services
-    raw = await read_body(request, services.config.max_message_bytes)
-    body = Body(parse_object(raw or b"{}"))
-    return body.take(model), body.ignored()
-
-
 async def _change(request: Request, change: SessionChange) -> Session:
     services: Services = request.app.state.services
     session = await session_of(request)
     changed = await services.store.sessions.update(session.session_id, change)
     if changed is None:
-        raise _no_session(session.session_id)
+        raise no_session(session.session_id)
     return changed
 
 
@@ -163,14 +146,6 @@ def _expected_version(request: Request) -> int | None:
             param="If-Match",
         )
     return int(digits)
-
-
-def _no_session(session_id: str) -> NotFound:
-    return NotFound(
-        f"there is no conversation {describe(session_id)}",
-        code=ErrorCode.CONVERSATION_NOT_FOUND,
-        param="conversation",
-    )
 
 
 OPERATIONS = (

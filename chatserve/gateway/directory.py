@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from chatserve.errors import StoreError
+from chatserve.gateway.background import Background
 from chatserve.identity import Identity
 from chatserve.store.api_keys import ApiKey, Grant
 from chatserve.store.connection import Store
@@ -117,18 +118,16 @@ class Directory:
         self._watched: dict[Grant | None, _Watched] = {}
         self._cursor = "0-0"
         self._missed_bells = False
-        self._following: asyncio.Task[None] | None = None
+        self._following = Background(self._follow)
 
     async def start(self) -> None:
         """Find out whether keys are needed, then follow the bell until `aclose`."""
         self._cursor, _ = await self._store.tenant_bell.history()
         self._has_tenants = await self._store.tenants.any()
-        self._following = asyncio.create_task(self._follow())
+        self._following.start()
 
     async def aclose(self) -> None:
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.gather(self._following, return_exceptions=True)
+        await self._following.aclose()
 
     @property
     def is_open(self) -> bool:

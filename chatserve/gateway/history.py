@@ -15,7 +15,7 @@ from chatserve.protocol.errors import describe
 from chatserve.protocol.responses import ResponseFields
 from chatserve.store.connection import Store
 from chatserve.store.responses import ResponseRecord
-from chatserve.store.sessions import Message
+from chatserve.store.sessions import Message, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +78,26 @@ def no_response(response_id: str) -> NotFound:
     )
 
 
-async def _session_history(store: Store, fields: ResponseFields, identity: Identity) -> History:
-    session_id = fields.conversation or ""
+async def owned_session(store: Store, identity: Identity, session_id: str) -> Session:
+    """Return a session, or raise NotFound unless there is one and it is the caller's."""
     session = await store.sessions.get(session_id)
     if session is None or session.owner != identity.owner:
-        raise NotFound(
-            f"there is no conversation {describe(session_id)}",
-            code=ErrorCode.CONVERSATION_NOT_FOUND,
-            param="conversation",
-        )
+        raise no_session(session_id)
+    return session
+
+
+def no_session(session_id: str) -> NotFound:
+    """Return that there is no such session, for whatever reason there is none."""
+    return NotFound(
+        f"there is no conversation {describe(session_id)}",
+        code=ErrorCode.CONVERSATION_NOT_FOUND,
+        param="conversation",
+    )
+
+
+async def _session_history(store: Store, fields: ResponseFields, identity: Identity) -> History:
+    session_id = fields.conversation or ""
+    await owned_session(store, identity, session_id)
     transcript = await store.sessions.transcript(session_id)
     return History(tuple(transcript.before_turn(fields.parent_id)), session_id)
 

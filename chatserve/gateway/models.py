@@ -16,6 +16,7 @@ from functools import partial
 
 from chatserve.engine.api import ModelCard
 from chatserve.errors import ModelError, NotFound, StoreError, Unavailable
+from chatserve.gateway.background import Background
 from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import describe
 from chatserve.store.workers import WorkerBeat, Workers
@@ -72,7 +73,7 @@ class ServedModels:
         self._workers = workers
         self._beats: list[WorkerBeat] = []
         self._models: dict[str, ServedModel] = {}
-        self._refreshing: asyncio.Task[None] | None = None
+        self._refreshing = Background(self._keep_fresh)
         self._lock = asyncio.Lock()
 
     @property
@@ -89,12 +90,10 @@ class ServedModels:
     async def start(self) -> None:
         """Read the picture once, then keep it fresh until `aclose`."""
         await self.refresh()
-        self._refreshing = asyncio.create_task(self._keep_fresh())
+        self._refreshing.start()
 
     async def aclose(self) -> None:
-        if self._refreshing is not None:
-            self._refreshing.cancel()
-            await asyncio.gather(self._refreshing, return_exceptions=True)
+        await self._refreshing.aclose()
 
     async def get(self, name: str) -> ServedModel:
         """Return a model that can be asked now.

@@ -54,6 +54,11 @@ def page_of(request: Request, items: Sequence[dict[str, Any]]) -> dict[str, Any]
     }
 
 
+def first_page(objects: Sequence[dict[str, Any]], limit: int) -> dict[str, Any]:
+    """Return the page of a list of which one more than the limit was read."""
+    return {"object": "list", "data": list(objects[:limit]), "has_more": len(objects) > limit}
+
+
 def _place_after(after: str | None, items: Sequence[dict[str, Any]]) -> int:
     if after is None:
         return 0

@@ -9,6 +9,7 @@ import asyncio
 import logging
 
 from chatserve.errors import StoreError
+from chatserve.gateway.background import Background
 from chatserve.store.named_prompt import PREAMBLE_NAME, PUBLIC_TENANT, NamedPrompt
 from chatserve.store.prompts import Prompts
 
@@ -38,7 +39,7 @@ class PromptRegistry:
         self._of_tenant: dict[str, list[NamedPrompt]] = {}
         self._old: dict[tuple[str, str, int], NamedPrompt] = {}
         self._reading = asyncio.Lock()
-        self._following: asyncio.Task[None] | None = None
+        self._following = Background(self._follow)
 
     @property
     def preamble(self) -> str | None:
@@ -49,12 +50,10 @@ class PromptRegistry:
     async def start(self) -> None:
         """Read the registry once, then keep it fresh until `aclose`."""
         await self.reload()
-        self._following = asyncio.create_task(self._follow())
+        self._following.start()
 
     async def aclose(self) -> None:
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.gather(self._following, return_exceptions=True)
+        await self._following.aclose()
 
     def all(self) -> list[NamedPrompt]:
         """Return the prompts of all tenants, by tenant and name."""

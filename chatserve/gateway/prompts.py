@@ -12,12 +12,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from chatserve.errors import NotFound
-from chatserve.gateway.conversations import take_body
 from chatserve.gateway.identity import identity_of, require_operator
 from chatserve.gateway.operations import Operation, flag, text
 from chatserve.gateway.prompt_objects import prompt_object
 from chatserve.gateway.query import flag_of
-from chatserve.gateway.replies import ignored_header, json_response
+from chatserve.gateway.replies import ignored_header, json_response, take_body
 from chatserve.gateway.services import Services
 from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import describe

@@ -6,9 +6,10 @@ Owns what every endpoint does alike. Knows no endpoint.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -24,10 +25,13 @@ from chatserve.errors import (
     Unavailable,
 )
 from chatserve.gateway.body_budget import BodyBudget
+from chatserve.protocol.body import Body, parse_object
 from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import error_body, responses_error_object
 
 logger = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=BaseModel)
 
 IGNORED_HEADER = "x-chatserve-ignored"
 
@@ -52,6 +56,18 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
         raise BodyTimeout(
             f"the body did not arrive within {BODY_TIMEOUT_S:g} s", code=ErrorCode.BODY_TIMEOUT
         ) from None
+
+
+async def read_object(request: Request) -> Body:
+    """Return the JSON object of a body; an absent one is empty."""
+    limit: int = request.app.state.services.config.max_message_bytes
+    return Body(parse_object(await read_body(request, limit) or b"{}"))
+
+
+async def take_body(request: Request, model: type[M]) -> tuple[M, tuple[str, ...]]:
+    """Return the fields of a body, an absent one being empty, and the names that nobody knew."""
+    body = await read_object(request)
+    return body.take(model), body.ignored()
 
 
 async def _read_body(request: Request, max_bytes: int, take: Callable[[int], None]) -> bytes:

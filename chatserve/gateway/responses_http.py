@@ -20,7 +20,6 @@ from starlette.types import Receive, Scope, Send
 
 from chatserve.engine.api import RequestId
 from chatserve.errors import (
-    AnswerFailed,
     ClientError,
     InvalidRequest,
     NotFound,
@@ -51,7 +50,7 @@ from chatserve.identity import Owner
 from chatserve.protocol.body import printable_names
 from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.conversation_objects import item_content
-from chatserve.protocol.errors import describe, error_frame, responses_error_object
+from chatserve.protocol.errors import answer_failed, describe, error_frame, responses_error_object
 from chatserve.protocol.events import item_status
 from chatserve.protocol.responses import ResponseFields, ResponseRequest, parse_response_request
 from chatserve.store.responses import ResponseRecord
@@ -228,17 +227,10 @@ async def _whole(services: Services, answer: Answer, headers: dict[str, str]) ->
             response = event.get("response", response)
     if response["error"] is None:
         return json_response(response, headers=headers)
-    failed = _failure(response["error"])
+    error = response["error"]
+    failed = answer_failed(error["message"], error["chatserve:code"])
     body = {"error": responses_error_object(failed)}
     return json_response(body, status=failed.status, headers=headers)
-
-
-def _failure(error: dict[str, Any]) -> AnswerFailed:
-    code = error["chatserve:code"] or ErrorCode.SERVER_ERROR
-    failed = AnswerFailed(error["message"], code=code)
-    if code == ErrorCode.DEADLINE_EXCEEDED:
-        failed.status = 504
-    return failed
 
 
 async def _await_end(services: Services, record: ResponseRecord) -> None:

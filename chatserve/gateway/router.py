@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from chatserve.engine.api import GenerationRequest
 from chatserve.errors import StoreError
+from chatserve.gateway.background import Background
 from chatserve.gateway.models import ServedModels
 from chatserve.gateway.routing import RoutedPrompt, RoutingTable, WorkerLoad
 from chatserve.store.workers import WorkerBeat, Workers
@@ -34,16 +35,14 @@ class Router:
         self._models = models
         self._tables: dict[str, RoutingTable] = {}
         self._digest_numbers: dict[str, int] = {}
-        self._refreshing: asyncio.Task[None] | None = None
+        self._refreshing = Background(self._keep_fresh)
 
     def start(self) -> None:
         """Keep the picture fresh until `aclose`."""
-        self._refreshing = asyncio.create_task(self._keep_fresh())
+        self._refreshing.start()
 
     async def aclose(self) -> None:
-        if self._refreshing is not None:
-            self._refreshing.cancel()
-            await asyncio.gather(self._refreshing, return_exceptions=True)
+        await self._refreshing.aclose()
 
     @contextmanager
     def sending(self, request: GenerationRequest) -> Iterator[str | None]:

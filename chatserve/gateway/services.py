@@ -4,13 +4,14 @@ Owns the order in which they come up and go down. Endpoints get them through `ap
 nothing in this package is global.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Coroutine
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Protocol, TypeVar
 
 from chatserve.config import GatewayConfig
+from chatserve.gateway.background import Background
 from chatserve.gateway.body_budget import BodyBudget
 from chatserve.gateway.connection_counts import ConnectionCounts
 from chatserve.gateway.connection_limits import ConnectionLimits
@@ -84,7 +85,7 @@ async def open_services(
         prompts = await _started(stack, PromptRegistry(store.prompts))
         preamble = Preamble(prompts)
         lag = LoopLag()
-        _run(stack, lag.run())
+        await _started(stack, Background(lag.run))
         metrics = GatewayMetrics(lag)
         quotas = KnownQuotas(store.limits, directory)
         connection_counts = ConnectionCounts(store.connections, quotas)
@@ -103,7 +104,7 @@ async def open_services(
         if config.titles == "model":
             titles = Titles(store, log_readers, models, max_queue=config.max_queue)
             stack.push_async_callback(titles.aclose)
-        _run(stack, end_overdue_requests(store.queue))
+        await _started(stack, Background(partial(end_overdue_requests, store.queue)))
         yield Services(
             config=config,
             store=store,
@@ -129,9 +130,3 @@ async def _started(stack: AsyncExitStack, part: P) -> P:
     if starting is not None:
         await starting
     return part
-
-
-def _run(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
-    """Run work that never ends until the stack does."""
-    running = asyncio.create_task(work)
-    stack.callback(running.cancel)

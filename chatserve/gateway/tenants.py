@@ -13,11 +13,11 @@ from starlette.routing import BaseRoute, Route
 from chatserve.errors import NotFound
 from chatserve.gateway.identity import require_operator
 from chatserve.gateway.operations import LIMIT, Operation, text
-from chatserve.gateway.paging import page_limit
-from chatserve.gateway.replies import ignored_header, json_response, read_body
+from chatserve.gateway.paging import first_page, page_limit
+from chatserve.gateway.replies import ignored_header, json_response, read_object
 from chatserve.gateway.services import Services
 from chatserve.identity import Role
-from chatserve.protocol.body import Body, parse_object
+from chatserve.protocol.body import Body
 from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import describe
 from chatserve.protocol.tenants import NewKey, NewTenant, QuotaFields, Rotation, TenantChange
@@ -49,13 +49,13 @@ async def list_tenants(request: Request) -> Response:
     """Serve `GET /v1/chatserve/tenants`: by name, those after `after`."""
     limit, services = page_limit(request), _services(request)
     found = await services.store.tenants.list(limit + 1, request.query_params.get("after", ""))
-    return _page([_tenant_object(tenant) for tenant in found], limit)
+    return json_response(first_page([_tenant_object(tenant) for tenant in found], limit))
 
 
 async def add_tenant(request: Request) -> Response:
     """Serve `POST /v1/chatserve/tenants`."""
     services = _services(request)
-    body = await _body(request)
+    body = await read_object(request)
     new = body.take(NewTenant)
     tenant = Tenant(new.name, quotas=_quotas(new.quotas), models=tuple(new.models))
     added = await services.store.tenants.add(tenant)
@@ -74,7 +74,7 @@ async def get_tenant(request: Request) -> Response:
 async def update_tenant(request: Request) -> Response:
     """Serve `POST /v1/chatserve/tenants/{name}`: what the body names is replaced as a whole."""
     services, name = _services(request), request.path_params["name"]
-    body = await _body(request)
+    body = await read_object(request)
     change = body.take(TenantChange)
     quotas = _quotas(change.quotas) if change.quotas is not None else None
     tenant = await services.store.tenants.update(name, quotas=quotas, models=change.models)
@@ -110,13 +110,13 @@ async def list_keys(request: Request) -> Response:
     found = await services.store.api_keys.list(
         limit + 1, tenant=tenant, after=place_of(last) if last is not None else ""
     )
-    return _page([_key_object(key) for key in found], limit)
+    return json_response(first_page([_key_object(key) for key in found], limit))
 
 
 async def add_key(request: Request) -> Response:
     """Serve `POST /v1/chatserve/keys`: the reply is the only one that has the secret."""
     services = _services(request)
-    body = await _body(request)
+    body = await read_object(request)
     new = body.take(NewKey)
     key = ApiKey(
         "",
@@ -140,7 +140,7 @@ async def get_key(request: Request) -> Response:
 async def rotate_key(request: Request) -> Response:
     """Serve `POST /v1/chatserve/keys/{id}/rotate`: another secret, for `grace_s` both."""
     services, key_id = _services(request), request.path_params["key_id"]
-    body = await _body(request)
+    body = await read_object(request)
     issued = await services.store.api_keys.rotate(key_id, body.take(Rotation).grace_s)
     if issued is None:
         raise _no_key(key_id)
@@ -162,11 +162,6 @@ def _services(request: Request) -> Services:
     return services
 
 
-async def _body(request: Request) -> Body:
-    raw = await read_body(request, _services(request).config.max_message_bytes)
-    return Body(parse_object(raw or b"{}"))
-
-
 async def _known_key(services: Services, key_id: str) -> ApiKey:
     key = await services.store.api_keys.get(key_id)
     if key is None:
@@ -176,13 +171,6 @@ async def _known_key(services: Services, key_id: str) -> ApiKey:
 
 def _quotas(fields: QuotaFields | None) -> Quotas:
     return Quotas(**fields.named()) if fields is not None else NO_QUOTAS
-
-
-def _page(objects: list[dict[str, Any]], limit: int) -> Response:
-    """Return a page of a list of which one more than the limit was read."""
-    return json_response(
-        {"object": "list", "data": objects[:limit], "has_more": len(objects) > limit}
-    )
 
 
 def _issued(issued: IssuedKey, body: Body) -> Response:

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 QUESTION = "Write a title for this conversation: at most six words, no quotes, nothing else."
 
-MAX_TITLE_CHARS = 60
+MAX_CHARS = 60
 _MAX_TITLE_TOKENS = 24
 _TITLE_TTL_S = 60
 _ANSWER_TIMEOUT_S = 3600.0
@@ -151,8 +151,8 @@ def clean_title(text: str) -> str:
     line = next((line for line in text.splitlines() if line.strip(_EDGES)), "")
     printable = "".join(char if char.isprintable() else " " for char in line)
     title = " ".join(_LABEL.sub("", printable).split()).strip(_EDGES)
-    if len(title) > MAX_TITLE_CHARS:
-        title = title[: MAX_TITLE_CHARS + 1].rsplit(" ", 1)[0][:MAX_TITLE_CHARS].rstrip(_EDGES)
+    if len(title) > MAX_CHARS:
+        title = title[: MAX_CHARS + 1].rsplit(" ", 1)[0][:MAX_CHARS].rstrip(_EDGES)
     return title
 
 

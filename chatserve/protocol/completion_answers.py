@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from chatserve.engine.api import EventKind, FinishReason, LogEvent, Outcome, Usage
 from chatserve.errors import AnswerFailed
 from chatserve.protocol.codes import ErrorCode
+from chatserve.protocol.errors import answer_failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,17 +163,7 @@ def finish_reason(outcome: Outcome) -> str:
         case FinishReason.ABORT:
             raise AnswerFailed("the answer was cancelled", code=ErrorCode.CANCELLED)
         case _:
-            raise _failure(outcome)
-
-
-def _failure(outcome: Outcome) -> AnswerFailed:
-    error = AnswerFailed(
-        outcome.error_message or "the answer failed",
-        code=outcome.error_code or ErrorCode.SERVER_ERROR,
-    )
-    if outcome.error_code == ErrorCode.DEADLINE_EXCEEDED:
-        error.status = 504
-    return error
+            raise answer_failed(outcome.error_message, outcome.error_code)
 
 
 def completion_usage(usages: Sequence[Usage]) -> dict[str, Any]:

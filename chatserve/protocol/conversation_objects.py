@@ -22,6 +22,14 @@ from chatserve.protocol.events import (
 REPLY = ConfigDict(frozen=True, populate_by_name=True)
 
 
+EXCERPT_CHARS = 160
+
+
+def excerpt_of(text: str, start: int = 0) -> str:
+    """Return a piece of a text as one line."""
+    return " ".join(text[start : start + EXCERPT_CHARS].split())
+
+
 class Reply(BaseModel):
     """A body that this service sends. A member that was never set is left out.
 

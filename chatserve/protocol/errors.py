@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from chatserve.errors import ClientError, InvalidRequest
+from chatserve.errors import AnswerFailed, ClientError, InvalidRequest
 from chatserve.protocol.codes import ErrorCode
 
 MAX_QUOTED_CHARS = 60
@@ -40,6 +40,14 @@ def responses_error_object(error: ClientError) -> dict[str, Any]:
     if family == ClientError.type:
         family = families.get(error.status, "invalid_request")
     return {**error_object(error), "type": family}
+
+
+def answer_failed(message: str | None, code: str | None) -> AnswerFailed:
+    """Return the error of an answer that failed; one that took too long is a timeout of ours."""
+    failed = AnswerFailed(message or "the answer failed", code=code or ErrorCode.SERVER_ERROR)
+    if code == ErrorCode.DEADLINE_EXCEEDED:
+        failed.status = 504
+    return failed
 
 
 def error_frame(

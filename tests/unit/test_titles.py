@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatserve.gateway.titles import MAX_TITLE_CHARS, clean_title
+from chatserve.gateway.titles import MAX_CHARS, clean_title
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,6 @@ def test_title_is_one_short_line_without_labels_and_quotes(said: str, title: str
 def test_any_words_give_a_printable_title_within_the_limit(said: str) -> None:
     title = clean_title(said)
 
-    assert len(title) <= MAX_TITLE_CHARS
+    assert len(title) <= MAX_CHARS
     assert title.isprintable()
     assert title == title.strip()
