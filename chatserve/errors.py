@@ -25,6 +25,8 @@ Scarcity is no error (`None` says it), and a broken invariant is an `assert`, ne
 
 from collections.abc import Mapping
 
+from chatserve.error_codes import ErrorCode
+
 
 class ChatServeError(Exception):
     """Whatever chatserve raises on purpose."""
@@ -46,7 +48,9 @@ class ClientError(ChatServeError):
     type = "invalid_request_error"
     retry_after_s: int | None = None
 
-    def __init__(self, message: str, *, code: str = "invalid_value", param: str | None = None):
+    def __init__(
+        self, message: str, *, code: str = ErrorCode.INVALID_VALUE, param: str | None = None
+    ):
         super().__init__(message)
         self.message = message
         self.code = code
@@ -117,7 +121,7 @@ class QueueFull(ClientError):
     type = "too_many_requests"
 
     def __init__(self, message: str, *, retry_after_s: int):
-        super().__init__(message, code="queue_full")
+        super().__init__(message, code=ErrorCode.QUEUE_FULL)
         self.retry_after_s = retry_after_s
 
 
@@ -130,7 +134,7 @@ class RateLimited(ClientError):
     def __init__(
         self, message: str, *, retry_after_s: int, limits: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(message, code="rate_limit_exceeded")
+        super().__init__(message, code=ErrorCode.RATE_LIMITED)
         self.retry_after_s = retry_after_s
         self._limits = dict(limits or {})
 
@@ -145,7 +149,7 @@ class Unavailable(ClientError):
     status = 503
     type = "server_error"
 
-    def __init__(self, message: str, *, code: str = "unavailable", retry_after_s: int = 1):
+    def __init__(self, message: str, *, code: str = ErrorCode.UNAVAILABLE, retry_after_s: int = 1):
         super().__init__(message, code=code)
         self.retry_after_s = retry_after_s
 

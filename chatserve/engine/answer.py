@@ -25,6 +25,7 @@ from chatserve.engine.api import (
     Timings,
     Usage,
 )
+from chatserve.error_codes import ErrorCode
 from chatserve.store.queue import Claim
 from chatserve.store.response_log import Append, FinalAnswer
 
@@ -139,7 +140,7 @@ class Answer:
             FinishReason.ERROR,
             f"the answer was not complete {lasted_s:.1f} s after its request was queued, "
             f"its timeout is {timeout_ms / 1e3:g} s",
-            error_code="deadline_exceeded",
+            error_code=ErrorCode.DEADLINE_EXCEEDED,
         )
 
     def finish(
@@ -147,7 +148,7 @@ class Answer:
         reason: FinishReason,
         error_message: str | None = None,
         *,
-        error_code: str = "generation_failed",
+        error_code: str = ErrorCode.GENERATION_FAILED,
     ) -> None:
         """End the answer; what was held back until now is written with the end. Idempotent."""
         if self.is_finished:

@@ -55,6 +55,7 @@ from chatserve.engine.request import Request, RequestState
 from chatserve.engine.running_prefix import borrow_tail, shared_whole_pages, will_be_found
 from chatserve.engine.tenant_shares import TenantShares
 from chatserve.engine.waiting_line import WaitingLine
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest
 
 _QUICK_PART = 4
@@ -152,7 +153,7 @@ class Scheduler:
             raise InvalidRequest(
                 f"the prompt has {request.num_tokens} tokens; with at least one token of output "
                 f"that is over the {limit} tokens this engine can hold",
-                code="context_length_exceeded",
+                code=ErrorCode.CONTEXT_LENGTH_EXCEEDED,
             )
         assert request.request_id not in self._requests, f"{request.request_id} was added twice"
         self._requests[request.request_id] = request

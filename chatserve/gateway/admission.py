@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from chatserve.engine.api import ModelCard, SamplingParams
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.sampling import SamplingFields
 
 # Every seed a client may send fits in 64 bits; a drawn one also survives a JavaScript number.

@@ -20,6 +20,7 @@ from contextlib import aclosing, contextmanager
 from typing import Any
 
 from chatserve.engine.api import EventKind, RequestId
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import ClientError, NotFound, StoreError, TooManyInFlight
 from chatserve.gateway.creating import answer_to
 from chatserve.gateway.generation import Answer
@@ -36,7 +37,6 @@ from chatserve.gateway.responses import Order
 from chatserve.gateway.services import Services
 from chatserve.identity import Identity
 from chatserve.protocol.client_events import Cancel, Create, Envelope, Resume
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import error_frame
 from chatserve.store.limits import NO_ALLOWANCES, Allowances
 from chatserve.store.queue import CancelOutcome

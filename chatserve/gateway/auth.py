@@ -25,6 +25,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import ClientError, Forbidden, StoreError, Unauthenticated
 from chatserve.gateway.directory import Account, Directory
 from chatserve.gateway.ending import Ending, PeerGone
@@ -34,7 +35,7 @@ from chatserve.gateway.security import refuse
 from chatserve.gateway.services import Services
 from chatserve.identity import LOCAL, Identity
 from chatserve.protocol.auth import Credential, credential_of_protocols, parse_auth_frame
-from chatserve.protocol.codes import CloseCode, ErrorCode
+from chatserve.protocol.codes import CloseCode
 from chatserve.store.api_keys import Grant, parse_secret
 from chatserve.store.connection import Store
 

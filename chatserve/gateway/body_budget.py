@@ -8,8 +8,8 @@ and wait.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import Unavailable
-from chatserve.protocol.codes import ErrorCode
 
 MAX_BYTES = 256 * 2**20
 

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import ClientError, StoreError, TooManyInFlight
 from chatserve.gateway.conversations import session_of
 from chatserve.gateway.identity import identity_of
@@ -21,7 +22,6 @@ from chatserve.gateway.operations import Operation
 from chatserve.gateway.replies import json_response, read_body
 from chatserve.gateway.services import Services
 from chatserve.identity import Owner
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.conversation_archive import (
     ArchivedConversation,
     ArchivedItem,

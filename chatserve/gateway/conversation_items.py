@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest, NotFound
 from chatserve.gateway.conversations import conversation_object, session_of
 from chatserve.gateway.operations import LIMIT, ORDER, Operation, flag, text
@@ -16,7 +17,6 @@ from chatserve.gateway.query import flag_of
 from chatserve.gateway.replies import ignored_header, json_response, take_body
 from chatserve.gateway.responses import to_messages
 from chatserve.gateway.services import Services
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.conversation_objects import (
     ConversationObject,
     ItemList,

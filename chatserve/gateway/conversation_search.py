@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest
 from chatserve.gateway.conversations import conversation_object
 from chatserve.gateway.identity import identity_of
@@ -19,7 +20,6 @@ from chatserve.gateway.query import flag_of
 from chatserve.gateway.replies import json_response
 from chatserve.gateway.services import Services
 from chatserve.identity import Owner
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.conversation_objects import EXCERPT_CHARS, Hit, HitList, Match, excerpt_of
 from chatserve.protocol.errors import describe
 from chatserve.store.session_store import ListPlace, Sessions

@@ -17,10 +17,10 @@ from contextlib import contextmanager
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import Unavailable
 from chatserve.gateway.replies import error_response
 from chatserve.gateway.security import refuse
-from chatserve.protocol.codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 

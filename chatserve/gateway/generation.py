@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from chatserve.engine.api import GenerationRequest, RequestId
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import ClientError, Conflict, QueueFull, StoreError
 from chatserve.gateway.gateway_metrics import GatewayMetrics
 from chatserve.gateway.quotas import KnownQuotas
@@ -26,7 +27,6 @@ from chatserve.gateway.rate_limits import refusal_of
 from chatserve.gateway.readers import Readers
 from chatserve.gateway.router import Router
 from chatserve.identity import Owner
-from chatserve.protocol.codes import ErrorCode
 from chatserve.store.connection import Store
 from chatserve.store.fair_queue import Full, Place
 from chatserve.store.limits import Limited

@@ -8,9 +8,9 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from chatserve.engine.api import RequestId
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import Conflict, NotFound
 from chatserve.identity import Identity
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import describe
 from chatserve.protocol.responses import ResponseFields
 from chatserve.store.connection import Store

@@ -7,9 +7,9 @@ there is `auth.py`'s business.
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import Forbidden
 from chatserve.identity import Identity
-from chatserve.protocol.codes import ErrorCode
 from chatserve.store.api_keys import Grant
 
 _IDENTITY = "chatserve.identity"

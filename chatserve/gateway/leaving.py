@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import ClientError, InvalidRequest
 from chatserve.gateway.drain import Drain, draining
 from chatserve.gateway.ending import Ending
-from chatserve.protocol.codes import CloseCode, ErrorCode
+from chatserve.protocol.codes import CloseCode
 
 # How much of its lifetime a connection has for taking leave, and how much at most.
 LEAD_SHARE = 0.1

@@ -11,6 +11,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import Conflict, Unauthenticated
 from chatserve.gateway.auth import LOGIN_COOKIE, find_account, redeem
 from chatserve.gateway.identity import grant_of, identity_of
@@ -20,7 +21,6 @@ from chatserve.gateway.replies import json_response, read_body
 from chatserve.gateway.services import Services
 from chatserve.identity import Identity
 from chatserve.protocol.auth import Credential, LoginFields, parse_login
-from chatserve.protocol.codes import ErrorCode
 from chatserve.store.logins import LOGIN_TTL_S, TICKET_TTL_S
 
 _MAX_BODY_BYTES = 4096

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest
 from chatserve.gateway.identity import identity_of
 from chatserve.gateway.models import ServedModel
@@ -20,7 +21,6 @@ from chatserve.gateway.personas import alias_names, persona_text
 from chatserve.gateway.replies import json_response
 from chatserve.gateway.services import Services
 from chatserve.identity import Identity
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import describe
 from chatserve.store.tenants import Tenant
 from chatserve.text.chat_template import ChatMessage

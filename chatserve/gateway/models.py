@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from chatserve.engine.api import ModelCard
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import ModelError, NotFound, StoreError, Unavailable
 from chatserve.gateway.background import Background
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import describe
 from chatserve.store.workers import WorkerBeat, Workers
 from chatserve.text.chat_template import ChatMessage

@@ -7,11 +7,11 @@ not exist. The texts come from `prompt_registry.py`.
 
 from collections.abc import Mapping, Sequence
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest, NotFound
 from chatserve.gateway.prompt_registry import PromptRegistry
 from chatserve.gateway.services import Services
 from chatserve.identity import Identity
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import describe
 from chatserve.protocol.responses import PromptReference
 from chatserve.store.named_prompt import NamedPrompt, parse_version

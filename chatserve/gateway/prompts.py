@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import NotFound
 from chatserve.gateway.identity import identity_of, require_operator
 from chatserve.gateway.operations import Operation, flag, text
@@ -18,7 +19,6 @@ from chatserve.gateway.prompt_objects import prompt_object
 from chatserve.gateway.query import flag_of
 from chatserve.gateway.replies import ignored_header, json_response, take_body
 from chatserve.gateway.services import Services
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import describe
 from chatserve.protocol.prompts import (
     ActiveVersion,

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import ClientError, InvalidRequest, RateLimited
-from chatserve.protocol.codes import ErrorCode
 from chatserve.store.limits import Allowance, Allowances, Limited
 
 LIMIT_HEADERS = tuple(

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import (
     AnswerFailed,
     BodyTimeout,
@@ -26,7 +27,6 @@ from chatserve.errors import (
 )
 from chatserve.gateway.body_budget import BodyBudget
 from chatserve.protocol.body import Body, parse_object
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import error_body, responses_error_object
 
 logger = logging.getLogger(__name__)

@@ -19,6 +19,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from chatserve.engine.api import RequestId
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import (
     ClientError,
     InvalidRequest,
@@ -48,7 +49,6 @@ from chatserve.gateway.services import Services
 from chatserve.gateway.sse import Write, event_frame, send_events
 from chatserve.identity import Owner
 from chatserve.protocol.body import printable_names
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.conversation_objects import item_content
 from chatserve.protocol.errors import answer_failed, describe, error_frame, responses_error_object
 from chatserve.protocol.events import item_status

@@ -17,9 +17,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chatserve.config import GatewayConfig
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import Forbidden
 from chatserve.gateway.replies import error_response
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import describe
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}

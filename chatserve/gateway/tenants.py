@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import NotFound
 from chatserve.gateway.identity import require_operator
 from chatserve.gateway.operations import LIMIT, Operation, text
@@ -18,7 +19,6 @@ from chatserve.gateway.replies import ignored_header, json_response, read_object
 from chatserve.gateway.services import Services
 from chatserve.identity import Role
 from chatserve.protocol.body import Body
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import describe
 from chatserve.protocol.tenants import NewKey, NewTenant, QuotaFields, Rotation, TenantChange
 from chatserve.store.api_keys import ApiKey, IssuedKey, place_of

@@ -11,13 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import Forbidden, InvalidRequest
 from chatserve.gateway.identity import identity_of
 from chatserve.gateway.operations import Operation, Query, text
 from chatserve.gateway.replies import json_response
 from chatserve.gateway.services import Services
 from chatserve.identity import Identity, is_tenant_name
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import describe
 from chatserve.store.usage_report import UsageGroup, UsageReport, report_of
 

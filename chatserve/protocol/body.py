@@ -17,8 +17,8 @@ import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import describe, invalid_request
 
 MAX_IGNORED_NAMES = 32

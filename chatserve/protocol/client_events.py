@@ -12,9 +12,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import ClientError, InvalidRequest
 from chatserve.protocol.body import WIRE, Body, parse_object
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import describe
 from chatserve.protocol.responses import Id, ResponseRequest, StreamId, take_response_request
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from chatserve.engine.api import EventKind, FinishReason, LogEvent, Outcome, Usage
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import AnswerFailed
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.errors import answer_failed
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import AnswerFailed, ClientError, InvalidRequest
-from chatserve.protocol.codes import ErrorCode
 
 MAX_QUOTED_CHARS = 60
 

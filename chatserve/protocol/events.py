@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, assert_never
 
 from chatserve.engine.api import EventKind, FinishReason, LogEvent, Outcome, Usage
-from chatserve.protocol.codes import ErrorCode
+from chatserve.error_codes import ErrorCode
 
 OUTPUT_INDEX = 0
 CONTENT_INDEX = 0

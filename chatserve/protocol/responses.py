@@ -15,9 +15,9 @@ from typing import Annotated, Any, NoReturn, Self
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest
 from chatserve.protocol.body import WIRE, Body, NoTools, only, parse_object
-from chatserve.protocol.codes import ErrorCode
 from chatserve.protocol.messages import MAX_MESSAGES, InputMessage, TextPart
 from chatserve.protocol.request_fields import InertFields, ModelName, QueueFields
 from chatserve.protocol.sampling import RefusedSampling, SamplingFields

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import orjson
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import Conflict, InvalidRequest, NotFound
 from chatserve.identity import NAME_RULE, Identity, Role, is_tenant_name, is_user_name
 from chatserve.store import keys, scripts
@@ -134,10 +135,10 @@ class ApiKeys:
             *fields,
         )
         if reply == "no_tenant":
-            raise NotFound(f"there is no tenant {key.tenant!r}", code="tenant_not_found")
+            raise NotFound(f"there is no tenant {key.tenant!r}", code=ErrorCode.TENANT_NOT_FOUND)
         if reply == "full":
             message = f"tenant {key.tenant!r} has {MAX_KEYS_OF_TENANT} keys, which is the limit"
-            raise Conflict(message, code="too_many_keys")
+            raise Conflict(message, code=ErrorCode.TOO_MANY_KEYS)
         assert reply == "done", f"a key id was drawn twice: {stored.key_id}"
         return IssuedKey(stored, secret)
 

@@ -34,6 +34,7 @@ from functools import partial
 from typing import TypeVar
 
 from chatserve.engine.api import RequestId
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import NotFound, StoreError
 from chatserve.store import keys
 from chatserve.store.codec import Command
@@ -301,4 +302,4 @@ async def _until_answered(ask: Callable[[], Awaitable[_T]]) -> _T:
 
 def _log_not_found(request_id: RequestId) -> NotFound:
     message = f"there is no log of response {request_id!r}"
-    return NotFound(message, code="response_not_found", param="response_id")
+    return NotFound(message, code=ErrorCode.RESPONSE_NOT_FOUND, param="response_id")

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import orjson
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest
 from chatserve.identity import NAME_RULE, is_tenant_name
 from chatserve.text.variables import MAX_VALUE_CHARS, MAX_VARIABLES, variables_of
@@ -99,7 +100,7 @@ def parse_version(text: str) -> int | None:
 def check(prompt: NamedPrompt) -> None:
     """Raise InvalidRequest for a prompt that may not be registered, without repeating its text."""
     for param, complaint in _complaints(prompt):
-        raise InvalidRequest(f"{param}: {complaint}", code="invalid_prompt", param=param)
+        raise InvalidRequest(f"{param}: {complaint}", code=ErrorCode.INVALID_PROMPT, param=param)
 
 
 def _complaints(prompt: NamedPrompt) -> Iterator[tuple[str, str]]:

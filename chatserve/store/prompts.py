@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import Conflict
 from chatserve.store import keys, scripts
 from chatserve.store.codec import dump_json, pairs
@@ -81,7 +82,7 @@ class Prompts:
             limit, whose = MAX_PROMPTS_OF_TENANT, f"for tenant {prompt.tenant!r}"
         raise Conflict(
             f"{limit} prompts are registered {whose}, which is the limit; remove one first",
-            code="too_many_prompts",
+            code=ErrorCode.TOO_MANY_PROMPTS,
             param="name",
         )
 
@@ -143,7 +144,7 @@ class Prompts:
         if reply == "current":
             raise Conflict(
                 f"version {version} is current: activate another one first, or remove them all",
-                code="version_in_use",
+                code=ErrorCode.VERSION_IN_USE,
                 param="version",
             )
         return bool(reply == "removed")
@@ -205,7 +206,9 @@ class Prompts:
             if current is None:
                 return
             yield current
-        raise Conflict("the prompt keeps changing; try again", code="prompt_changed", param="name")
+        raise Conflict(
+            "the prompt keeps changing; try again", code=ErrorCode.PROMPT_CHANGED, param="name"
+        )
 
     async def _change(self, current: NamedPrompt, wanted: NamedPrompt) -> bool:
         """Put a prompt in the place of what it was; False when it is not that any more."""

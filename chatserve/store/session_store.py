@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chatserve.engine.api import RequestId
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import Conflict, NotFound
 from chatserve.identity import Owner
 from chatserve.store import keys, scripts
@@ -135,7 +136,7 @@ class Sessions:
             rank = await self._redis.call("ZREVRANK", key, before)
             if rank is None:
                 message = f"there is no session {before!r} to list from"
-                raise NotFound(message, code="conversation_not_found", param="before")
+                raise NotFound(message, code=ErrorCode.CONVERSATION_NOT_FOUND, param="before")
             first = rank + 1
         session_ids = await self._redis.call("ZREVRANGE", key, first, first + limit - 1)
         return [found for found in await self._get_many(session_ids) if found is not None]
@@ -169,7 +170,7 @@ class Sessions:
         )
         if outcome == "version_conflict":
             message = f"conversation {session_id!r} is no longer in version {change.version}"
-            raise Conflict(message, code="version_conflict", param="chatserve:version")
+            raise Conflict(message, code=ErrorCode.VERSION_CONFLICT, param="chatserve:version")
         return await self.get(session_id)
 
     async def suggest_title(self, session_id: str, title: str) -> bool:

@@ -11,6 +11,7 @@ from enum import StrEnum
 import orjson
 
 from chatserve.engine.api import Outcome, RequestId
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import Conflict, NotFound
 from chatserve.identity import Owner
 from chatserve.store.codec import (
@@ -278,7 +279,7 @@ def no_message(message_id: str) -> NotFound:
     """Return the refusal of a parent that is no message of the conversation."""
     return NotFound(
         f"the conversation has no message {message_id!r:.200}",
-        code="message_not_found",
+        code=ErrorCode.MESSAGE_NOT_FOUND,
         param="chatserve:parent_id",
     )
 
@@ -288,28 +289,28 @@ def turn_error(reason: str, session_id: str, parent_id: str | None) -> NotFound 
     match reason:
         case "no_session":
             message = f"there is no conversation {session_id!r}"
-            return NotFound(message, code="conversation_not_found", param="conversation")
+            return NotFound(message, code=ErrorCode.CONVERSATION_NOT_FOUND, param="conversation")
         case "no_parent":
             return no_message(parent_id or "")
         case "busy":
             message = f"conversation {session_id!r} has a response in flight"
-            code = "response_already_in_flight"
+            code = ErrorCode.RESPONSE_ALREADY_IN_FLIGHT
         case "session_full":
             message = (
                 f"conversation {session_id!r} is full: it holds up to 5,000 messages and 16 MiB; "
                 "go on in a new one"
             )
-            code = "conversation_full"
+            code = ErrorCode.CONVERSATION_FULL
         case "too_many_sessions":
             message = "you have 10,000 conversations, the limit; delete some first"
-            code = "too_many_conversations"
+            code = ErrorCode.TOO_MANY_CONVERSATIONS
         case "too_many":
             message = (
                 f"conversation {session_id!r} has {MAX_ANSWERS} responses in flight, the limit"
             )
-            code = "response_already_in_flight"
+            code = ErrorCode.RESPONSE_ALREADY_IN_FLIGHT
         case _:
             assert reason == "changed", f"a script replied {reason!r}"
             message = f"conversation {session_id!r} has changed since its history was read"
-            code = "conversation_changed"
+            code = ErrorCode.CONVERSATION_CHANGED
     return Conflict(message, code=code, param="conversation")

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import Conflict, InvalidRequest
 from chatserve.identity import NAME_RULE, is_tenant_name
 from chatserve.store import keys, scripts
@@ -101,8 +102,10 @@ class Tenants:
             return stored
         if reply == "full":
             message = f"there are {MAX_TENANTS} tenants, which is the limit"
-            raise Conflict(message, code="too_many_tenants")
-        raise Conflict(f"there is a tenant {tenant.name!r}", code="tenant_exists", param="name")
+            raise Conflict(message, code=ErrorCode.TOO_MANY_TENANTS)
+        raise Conflict(
+            f"there is a tenant {tenant.name!r}", code=ErrorCode.TENANT_EXISTS, param="name"
+        )
 
     async def get(self, name: str) -> Tenant | None:
         record = pairs(await self._redis.call("HGETALL", _key(name)))

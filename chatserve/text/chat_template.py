@@ -16,6 +16,7 @@ from datetime import datetime
 
 import jinja2
 
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest
 from chatserve.text.content_guard import ContentGuard, fresh_mark
 from chatserve.text.control_tokens import ControlTokens
@@ -106,7 +107,7 @@ class ChatTemplate:
         except (jinja2.TemplateError, TypeError, ValueError, LookupError, ArithmeticError) as error:
             raise InvalidRequest(
                 f"The chat template of this model refuses the conversation: {error}",
-                code="chat_template_refused",
+                code=ErrorCode.CHAT_TEMPLATE_REFUSED,
                 param="messages",
             ) from error
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chatserve.engine.api import ModelCard
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest, ModelError
 from chatserve.text.chat_template import (
     CHATML_TEMPLATE,
@@ -44,7 +45,7 @@ class PromptEncoder:
         if self._template is None:
             raise InvalidRequest(
                 f"Model {self._model!r} has no chat template; use /v1/completions.",
-                code="chat_template_missing",
+                code=ErrorCode.CHAT_TEMPLATE_MISSING,
                 param="model",
             )
         segments = self._template.render([self._with_proven_ids(each) for each in messages])

@@ -16,6 +16,7 @@ import orjson
 import tokenizers
 
 from chatserve.engine.api import ModelCard
+from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest, ModelError
 from chatserve.text.aliases import Aliases
 from chatserve.text.control_tokens import ControlTokens
@@ -163,5 +164,5 @@ def _require_unicode(text: str) -> None:
         raise InvalidRequest(
             f"The text contains U+{ord(text[error.start]):04X}, half of a surrogate pair, "
             "which is no character.",
-            code="invalid_unicode",
+            code=ErrorCode.INVALID_UNICODE,
         ) from error

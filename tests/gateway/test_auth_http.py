@@ -285,5 +285,8 @@ async def test_keys_are_never_logged(secured: Secured, caplog: Any) -> None:
         await secured.service.store.api_keys.revoke(issued.key.key_id)
         await socket.receive_close()
 
-    assert issued.secret.rpartition("_")[2] not in caplog.text
-    assert cookie["cookie"].partition("csl_")[2] not in caplog.text
+    # The client of these requests runs here too, and writes the addresses that it asks.
+    servers = [entry for entry in caplog.records if not entry.name.startswith("httpx")]
+    written = "\n".join(entry.getMessage() for entry in servers)
+    assert issued.secret.rpartition("_")[2] not in written
+    assert cookie["cookie"].partition("csl_")[2] not in written

@@ -89,7 +89,15 @@ async def test_plain_request_that_is_left_is_aborted(service: Service) -> None:
     assert outcome.finish_reason is FinishReason.ABORT
 
 
-async def test_unstored_response_is_aborted_at_once(service: Service) -> None:
+@pytest.fixture
+def kept(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
+    """A service that keeps unstored responses for the test to look at."""
+    monkeypatch.setattr(service.services.generations, "forget", lambda _ids: None)
+    return service
+
+
+async def test_unstored_response_is_aborted_at_once(kept: Service) -> None:
+    service = kept
     service.model.hold()
     async with service.socket() as socket:
         await socket.create("Hello", store=False)
@@ -185,7 +193,8 @@ async def test_answer_lives_while_one_of_two_readers_stays(store_url: str) -> No
     assert rest[-1]["type"] == "response.completed"
 
 
-async def test_lane_that_still_waits_is_dropped_with_its_connection(service: Service) -> None:
+async def test_lane_that_still_waits_is_dropped_with_its_connection(kept: Service) -> None:
+    service = kept
     service.model.hold()
     async with service.socket() as socket:
         await socket.create("first", store=False)
@@ -198,8 +207,9 @@ async def test_lane_that_still_waits_is_dropped_with_its_connection(service: Ser
 
 
 async def test_clients_that_vanish_at_random_leave_every_page_free_or_cached(
-    service: Service,
+    kept: Service,
 ) -> None:
+    service = kept
     chance = random.Random(7)
 
     async def vanish() -> None:
