@@ -40,7 +40,8 @@ from benchmarks.fleet_worker import (
     make_tenant,
 )
 from benchmarks.record import write_record
-from chatserve.gateway.routing import RoutedPrompt, RoutingTable, WorkerLoad
+from chatserve.gateway.routed_prompt import RoutedPrompt
+from chatserve.gateway.routing import RoutingTable, WorkerLoad
 from chatserve.prefix_digest import HASH_BYTES, HeldPrefixes, PrefixDigest, continue_hashes
 
 OUTPUT_TOKENS = 50

@@ -16,7 +16,8 @@ from chatserve.engine.api import GenerationRequest
 from chatserve.errors import StoreError
 from chatserve.gateway.background import Background
 from chatserve.gateway.models import ServedModels
-from chatserve.gateway.routing import RoutedPrompt, RoutingTable, WorkerLoad
+from chatserve.gateway.routed_prompt import RoutedPrompt
+from chatserve.gateway.routing import RoutingTable, WorkerLoad
 from chatserve.store.workers import WorkerBeat, Workers
 
 logger = logging.getLogger(__name__)

@@ -33,26 +33,23 @@ What a tenant's routes depend on beside the load are its own tokens and public o
 and what was sent are looked up under its salt (`chatserve.prefix_digest`).
 """
 
-import functools
 import hashlib
 import math
-import operator
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from chatserve.gateway.prefix_index import PrefixIndex
-from chatserve.prefix_digest import PageHashes, PrefixDigest, Shape, tenant_salt
-
-SETTLE_S = 2.0
-"""After so long, heartbeats and digests show what was sent: two beats, or one and its reading."""
+from chatserve.gateway.room_index import RoomIndex
+from chatserve.gateway.routed_prompt import RoutedPrompt
+from chatserve.gateway.sent_prefixes import SETTLE_S, SentPrefixes
+from chatserve.prefix_digest import PrefixDigest, Shape, tenant_salt
 
 _LEVELS_PER_REQUEST = 8
 _MAX_LEVEL = 32 * _LEVELS_PER_REQUEST
-_HOME_PAGES = 4
-_MAX_PAGES = 1024
 _ODD_64 = 0x9E3779B97F4A7C15  # 2**64 by the golden ratio, as in Fibonacci hashing
 _MASK_64 = 2**64 - 1
+_PUBLIC_SALT = tenant_salt("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,31 +75,6 @@ class Route:
 
     worker_id: str
     sent_s: float
-
-
-class RoutedPrompt:
-    """A prompt as its route depends on it.
-
-    Owns: the names of its prefixes. Used from: the event loop.
-    """
-
-    def __init__(self, token_ids: Sequence[int], tenant: str):
-        self.num_tokens = len(token_ids)
-        self.salt = tenant_salt(tenant)
-        self._token_ids = token_ids
-        self._hashes: dict[int, PageHashes] = {}
-
-    def hashes(self, page_size: int) -> PageHashes:
-        """Return the names of what can be found in a cache: the last token never is."""
-        if page_size not in self._hashes:
-            end = min(self.num_tokens - 1, _MAX_PAGES * page_size)
-            self._hashes[page_size] = PageHashes(self._token_ids[:end], page_size)
-        return self._hashes[page_size]
-
-    def home(self, page_size: int) -> int:
-        """Return what the rendezvous is about."""
-        hashes = self.hashes(page_size)
-        return self.salt ^ hashes[min(_HOME_PAGES, hashes.num_pages) - 1]
 
 
 class RoutingTable:
@@ -268,73 +240,6 @@ class RoutingTable:
         level = self._loads[slot].level(self._num_sent[self._worker_ids[slot]])
         self._levels[slot] = level
         self._at_level[level] |= bit
-
-
-class RoomIndex:
-    """Which workers have pages free, by powers of two.
-
-    Owns: the free pages of each slot. Used from: the event loop.
-    """
-
-    def __init__(self) -> None:
-        self._free: dict[int, int] = {}
-        self._of_length: dict[int, int] = {}  # masks, by the bit length of the number
-
-    def put(self, slot: int, free_pages: int) -> None:
-        self.remove(slot)
-        self._free[slot] = free_pages
-        length = free_pages.bit_length()
-        self._of_length[length] = self._of_length.get(length, 0) | 1 << slot
-
-    def take(self, slot: int, num_pages: int) -> None:
-        """Count pages as used, until the worker says what is free."""
-        self.put(slot, max(0, self._free[slot] - num_pages))
-
-    def remove(self, slot: int) -> None:
-        old = self._free.pop(slot, None)
-        if old is not None:
-            self._of_length[old.bit_length()] ^= 1 << slot
-
-    def at_least(self, num_pages: int) -> int:
-        """Return the mask of workers with so many pages free, and of none that has fewer."""
-        length = (num_pages - 1).bit_length() + 1
-        masks = (mask for each, mask in self._of_length.items() if each >= length)
-        return functools.reduce(operator.or_, masks, 0)
-
-
-class SentPrefixes:
-    """Who will hold what was sent lately, by salted name.
-
-    Owns: two generations, of which the older one is forgotten. Used from: the event loop.
-    """
-
-    def __init__(self) -> None:
-        self._new: dict[int, int] = {}
-        self._old: dict[int, int] = {}
-        self._since_s = 0.0
-
-    def holders(self, entry: int) -> int:
-        return self._new.get(entry, 0) | self._old.get(entry, 0)
-
-    def note(self, slot: int, prompt: RoutedPrompt, page_size: int) -> None:
-        """Count a prompt as held by a worker."""
-        hashes, bit = prompt.hashes(page_size), 1 << slot
-        for page in range(hashes.num_pages):
-            entry = hashes[page] ^ prompt.salt
-            self._new[entry] = self._new.get(entry, 0) | bit
-
-    def age(self, now_s: float) -> None:
-        if now_s - self._since_s >= SETTLE_S:
-            self._old, self._new, self._since_s = self._new, {}, now_s
-
-    def remove(self, slot: int) -> None:
-        """Forget a worker, whose slot will be another one's."""
-        for generation in (self._new, self._old):
-            for entry in generation:
-                generation[entry] &= ~(1 << slot)
-
-
-_PUBLIC_SALT = tenant_salt("")
 
 
 def _bits(mask: int) -> Iterator[int]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatserve.gateway.routing import SETTLE_S, RoutedPrompt, RoutingTable, WorkerLoad
+from chatserve.gateway.routed_prompt import RoutedPrompt
+from chatserve.gateway.routing import RoutingTable, WorkerLoad
+from chatserve.gateway.sent_prefixes import SETTLE_S
 from chatserve.prefix_digest import (
     HeldPrefixes,
     PageHashes,
