@@ -7,15 +7,15 @@
 
 import { computed, signal, type Signal } from "@preact/signals";
 
-import { AnswerFeed } from "./answer_feed";
-import { ApiError, listModels } from "./api";
-import { Connection } from "./connection";
-import { Drafts } from "./drafts";
+import { AnswerFeed } from "./chat/answer_feed";
+import { ApiError, listModels } from "./wire/api";
+import { Connection } from "./wire/connection";
+import { Drafts } from "./input/drafts";
 import { Login } from "./login";
-import { OpenSession } from "./open_session";
-import type { WireConversation, WireModel } from "./protocol";
+import { OpenSession } from "./chat/open_session";
+import type { WireConversation, WireModel } from "./wire/protocol";
 import { hashOf, sessionIdIn } from "./router";
-import { SessionList } from "./session_list";
+import { SessionList } from "./sessions/session_list";
 
 const modelPollMs = 3_000;
 

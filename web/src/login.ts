@@ -7,8 +7,8 @@
 
 import { computed, signal } from "@preact/signals";
 
-import { ApiError, logIn, logOut, whoAmI } from "./api";
-import type { WireIdentity } from "./protocol";
+import { ApiError, logIn, logOut, whoAmI } from "./wire/api";
+import type { WireIdentity } from "./wire/protocol";
 
 export class Login {
   readonly identity = signal<WireIdentity | null>(null);

@@ -4,8 +4,8 @@
  * Pure functions from state to text, so that the wording stands in one place.
  */
 
-import { ttftMs, type Answer, type AnswerError } from "./answer";
-import type { ConnectionState } from "./connection";
+import { ttftMs, type Answer, type AnswerError } from "./chat/answer";
+import type { ConnectionState } from "./wire/connection";
 
 const integer = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const oneDigit = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });

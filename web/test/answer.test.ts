@@ -9,8 +9,8 @@ import {
   requestStop,
   ttftMs,
   type Phase,
-} from "../src/answer";
-import type { GapEvent, QueueEvent } from "../src/protocol";
+} from "../src/chat/answer";
+import type { GapEvent, QueueEvent } from "../src/wire/protocol";
 import {
   created,
   delta,

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { renderToString } from "preact-render-to-string";
 import { describe, expect, test } from "vitest";
 
-import { failAnswer, newAnswer, type Answer } from "../src/answer";
+import { failAnswer, newAnswer, type Answer } from "../src/chat/answer";
 import { AnswerView } from "../src/view/answer_view";
 
 function render(answer: Answer, isLive = true): string {

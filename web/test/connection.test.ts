@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
-import { Connection, retryDelayMs } from "../src/connection";
+import { Connection, retryDelayMs } from "../src/wire/connection";
 import { FakeSocket, fakeBrowser } from "./fakes";
 
 let sockets: FakeSocket[];

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
-import type { AnswerEvent } from "../src/protocol";
+import type { AnswerEvent } from "../src/wire/protocol";
 import { ended, wholeAnswer } from "./events";
 import { storedItem } from "./fakes";
 import { Harness } from "./harness";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { EnterGuard, type EnterKey } from "../src/enter_guard";
+import { EnterGuard, type EnterKey } from "../src/input/enter_guard";
 
 function key(fields: Partial<EnterKey> = {}): EnterKey {
   return {

@@ -1,7 +1,7 @@
 /** Events of one answer as the gateway would number them. */
 
-import { newAnswer, reduceAnswer, type Answer } from "../src/answer";
-import type { AnswerEvent, NumberedEvent, WireResponse, WireUsage } from "../src/protocol";
+import { newAnswer, reduceAnswer, type Answer } from "../src/chat/answer";
+import type { AnswerEvent, NumberedEvent, WireResponse, WireUsage } from "../src/wire/protocol";
 
 export const usage: WireUsage = {
   input_tokens: 40,

@@ -2,7 +2,7 @@
 
 import { vi } from "vitest";
 
-import type { ClientMessage, WireConversation, WireItem, WireModel } from "../src/protocol";
+import type { ClientMessage, WireConversation, WireItem, WireModel } from "../src/wire/protocol";
 
 export class FakeSocket {
   readyState = 0;

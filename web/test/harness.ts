@@ -2,11 +2,11 @@
 
 import { vi } from "vitest";
 
-import type { Answer } from "../src/answer";
-import { AnswerFeed } from "../src/answer_feed";
-import { Connection } from "../src/connection";
-import { OpenSession } from "../src/open_session";
-import type { AnswerEvent, ClientMessage } from "../src/protocol";
+import type { Answer } from "../src/chat/answer";
+import { AnswerFeed } from "../src/chat/answer_feed";
+import { Connection } from "../src/wire/connection";
+import { OpenSession } from "../src/chat/open_session";
+import type { AnswerEvent, ClientMessage } from "../src/wire/protocol";
 import { FakeSocket, fakeBrowser, fakeStore, type FakeStore } from "./fakes";
 
 type Sent<T extends ClientMessage["type"]> = Extract<ClientMessage, { type: T }>;

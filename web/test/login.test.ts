@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { ApiError } from "../src/api";
+import { ApiError } from "../src/wire/api";
 import { Login } from "../src/login";
 
 interface Reply {

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 
-import { Reading } from "../src/reading";
+import { Reading } from "../src/reading/reading";
 
 let reading: Reading;
 let box: { scrollTop: number; scrollHeight: number; clientHeight: number };

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 
-import { followedAnswer, newAnswer, requestStop, storedAnswer, type Answer } from "../src/answer";
-import { oversizeWords } from "../src/message_size";
+import { followedAnswer, newAnswer, requestStop, storedAnswer, type Answer } from "../src/chat/answer";
+import { oversizeWords } from "../src/input/message_size";
 import { hashOf, sessionIdIn } from "../src/router";
-import { groupByDay, neighbourOf } from "../src/session_list";
-import { toTitle } from "../src/title";
+import { groupByDay, neighbourOf } from "../src/sessions/session_list";
+import { toTitle } from "../src/chat/title";
 import {
   announcement,
   canRetry,

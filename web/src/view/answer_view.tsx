@@ -6,7 +6,7 @@
 
 import type { Signal } from "@preact/signals";
 
-import { isSettled, type Answer } from "../answer";
+import { isSettled, type Answer } from "../chat/answer";
 import { Markdown } from "../markdown/markdown";
 import { canRetry, endingWords, errorWords, progressWords } from "../words";
 import { CopyButton } from "./copy_button";

@@ -6,8 +6,8 @@
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
-import { EnterGuard } from "../enter_guard";
-import type { OpenSession } from "../open_session";
+import { EnterGuard } from "../input/enter_guard";
+import type { OpenSession } from "../chat/open_session";
 import { SendIcon, StopIcon } from "./icons";
 
 interface ComposerProps {

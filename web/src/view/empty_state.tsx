@@ -3,7 +3,7 @@
 import type { Signal } from "@preact/signals";
 import { useSignal } from "@preact/signals";
 
-import type { WireModel } from "../protocol";
+import type { WireModel } from "../wire/protocol";
 import { formatCount } from "../words";
 import { PlusIcon } from "./icons";
 import { StoredSystemPrompt } from "./stored_system_prompt";

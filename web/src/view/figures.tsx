@@ -4,7 +4,7 @@
  * It appears with the first token. The rate is not known until the answer ends, and left out.
  */
 
-import { ttftMs, type Answer, type PromptTokens } from "../answer";
+import { ttftMs, type Answer, type PromptTokens } from "../chat/answer";
 import { figuresInFull, formatCount, formatDuration, formatRate } from "../words";
 
 export function Figures({ answer }: { answer: Answer }) {

@@ -3,8 +3,8 @@
 import { useEffect, useRef } from "preact/hooks";
 
 import type { App } from "../app";
-import { oversizeWords } from "../message_size";
-import type { LoadState, OpenSession } from "../open_session";
+import { oversizeWords } from "../input/message_size";
+import type { LoadState, OpenSession } from "../chat/open_session";
 import { lostWords } from "../words";
 import { Composer } from "./composer";
 import { EmptyState } from "./empty_state";

@@ -4,9 +4,9 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 import type { App } from "../app";
-import type { WireConversation } from "../protocol";
+import type { WireConversation } from "../wire/protocol";
 import { hashOf } from "../router";
-import { groupByDay, neighbourOf } from "../session_list";
+import { groupByDay, neighbourOf } from "../sessions/session_list";
 import { BinIcon, PlusIcon } from "./icons";
 
 interface SidebarProps {

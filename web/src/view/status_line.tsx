@@ -7,7 +7,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
-import type { Phase } from "../answer";
+import type { Phase } from "../chat/answer";
 import type { App } from "../app";
 import { announcement, lostWords } from "../words";
 

@@ -8,9 +8,9 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import type { App } from "../app";
-import type { OpenSession } from "../open_session";
-import { Reading } from "../reading";
-import type { Entry } from "../transcript";
+import type { OpenSession } from "../chat/open_session";
+import { Reading } from "../reading/reading";
+import type { Entry } from "../chat/transcript";
 import { AnswerView } from "./answer_view";
 import { DownIcon } from "./icons";
 import { StoredSystemPrompt } from "./stored_system_prompt";

@@ -6,8 +6,8 @@
 
 import { signal } from "@preact/signals";
 
-import { deleteSession, listSessions } from "./api";
-import type { WireConversation } from "./protocol";
+import { deleteSession, listSessions } from "../wire/api";
+import type { WireConversation } from "../wire/protocol";
 
 export interface DayGroup {
   name: string;

@@ -18,7 +18,7 @@ import type {
   WireResponse,
   WireTimings,
   WireUsage,
-} from "./protocol";
+} from "../wire/protocol";
 
 export type Phase =
   "sending" | "queued" | "prefilling" | "streaming" | "completed" | "stopped" | "cut" | "failed";

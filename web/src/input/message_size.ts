@@ -4,7 +4,7 @@
  * A larger frame would end the connection with nothing to tell which message did it.
  */
 
-import { formatCount } from "./words";
+import { formatCount } from "../words";
 
 /** Room for what stands around the text in its frame: the type, three ids and a model's name. */
 const frameRestBytes = 512;

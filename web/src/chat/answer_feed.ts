@@ -20,10 +20,10 @@ import {
   stopUnsent,
   type Answer,
 } from "./answer";
-import type { Connection } from "./connection";
-import { oncePerFrame } from "./frames";
-import { newId } from "./ids";
-import { isAnswerEvent, type AnswerEvent, type CreateMessage, type ServerEvent } from "./protocol";
+import type { Connection } from "../wire/connection";
+import { oncePerFrame } from "../frames";
+import { newId } from "../ids";
+import { isAnswerEvent, type AnswerEvent, type CreateMessage, type ServerEvent } from "../wire/protocol";
 
 const numLanes = 24;
 const maxSends = 3;

@@ -10,9 +10,9 @@ import { computed, signal, type ReadonlySignal, type Signal } from "@preact/sign
 
 import { followedAnswer, isSettled, isUnstored, newAnswer, type Answer } from "./answer";
 import type { AnswerFeed, Followed, FollowedHooks } from "./answer_feed";
-import { ApiError, createSession, getSession, listItems } from "./api";
-import { newId } from "./ids";
-import type { WireConversation } from "./protocol";
+import { ApiError, createSession, getSession, listItems } from "../wire/api";
+import { newId } from "../ids";
+import type { WireConversation } from "../wire/protocol";
 import { toTitle } from "./title";
 import { hasAnswer, toTranscript, type Entry, type Transcript } from "./transcript";
 

@@ -7,7 +7,7 @@
 import { signal, type Signal } from "@preact/signals";
 
 import { phaseOfIncomplete, promptOf, storedAnswer, toAnswerError, type Answer, type Phase } from "./answer";
-import type { WireItem } from "./protocol";
+import type { WireItem } from "../wire/protocol";
 
 export interface UserEntry {
   kind: "user";
