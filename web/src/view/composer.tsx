@@ -4,6 +4,8 @@
  * Enter sends, except while an input method composes and on touch screens, where it makes a line.
  */
 
+import "./composer.css";
+
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import { EnterGuard } from "../input/enter_guard";

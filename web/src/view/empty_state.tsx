@@ -1,5 +1,7 @@
 /** A chat before its first message: what this is, its system prompt, examples to try. */
 
+import "./empty_state.css";
+
 import type { Signal } from "@preact/signals";
 import { useSignal } from "@preact/signals";
 

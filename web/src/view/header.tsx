@@ -1,5 +1,7 @@
 /** The line above the transcript: which session, which model, and how the connection is. */
 
+import "./header.css";
+
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 

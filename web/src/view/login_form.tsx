@@ -1,5 +1,7 @@
 /** What stands in place of the page until a key is shown. */
 
+import "./login_form.css";
+
 import { useRef } from "preact/hooks";
 
 import type { Login } from "../login";

@@ -1,5 +1,7 @@
 /** The whole page: list, header, transcript or empty state, composer. */
 
+import "./page.css";
+
 import { useEffect, useRef } from "preact/hooks";
 
 import type { App } from "../app";

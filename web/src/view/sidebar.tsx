@@ -1,5 +1,7 @@
 /** The list of stored sessions by day, and the way to a new one. */
 
+import "./sidebar.css";
+
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 

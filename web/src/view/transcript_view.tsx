@@ -5,6 +5,8 @@
  * token by token. Scrolling is `Reading`'s decision; this view only reports and obeys.
  */
 
+import "./transcript_view.css";
+
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import type { App } from "../app";
