@@ -11,10 +11,13 @@ import { AnswerFeed } from "./chat/answer_feed";
 import { ApiError, listModels } from "./wire/api";
 import { Connection } from "./wire/connection";
 import { Drafts } from "./input/drafts";
+import { t } from "./i18n/catalogue";
 import { Login } from "./login";
 import { OpenSession } from "./chat/open_session";
 import type { WireConversation, WireModel } from "./wire/protocol";
-import { hashOf, sessionIdIn } from "./router";
+import { Layout } from "./layout";
+import { hashOf, placeOf, type Place } from "./router";
+import type { Settings } from "./settings";
 import { SessionList } from "./sessions/session_list";
 
 const modelPollMs = 3_000;
@@ -27,6 +30,8 @@ export class App {
   readonly models = signal<readonly WireModel[]>([]);
   /** Why no model can be used, in a sentence; null while one can. */
   readonly serviceProblem = signal<string | null>(null);
+  readonly layout = new Layout();
+  readonly place = signal<Place>({ kind: "chat", sessionId: null });
   readonly current: Signal<OpenSession>;
   readonly model = computed(() => {
     const { value: models } = this.models;
@@ -38,7 +43,10 @@ export class App {
   readonly #background = new Set<OpenSession>();
   #modelTimer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(openSocket: () => WebSocket) {
+  constructor(
+    openSocket: () => WebSocket,
+    readonly settings: Settings,
+  ) {
     this.#feed = new AnswerFeed(() => this.connection);
     this.connection = new Connection(openSocket, {
       onLive: () => this.#onLive(),
@@ -109,8 +117,10 @@ export class App {
   }
 
   #route(): void {
-    const sessionId = sessionIdIn(location.hash);
-    if (sessionId !== this.current.value.id.value) this.#open(sessionId);
+    const place = placeOf(location.hash);
+    this.place.value = place;
+    if (place.kind !== "chat") return;
+    if (place.sessionId !== this.current.value.id.value) this.#open(place.sessionId);
   }
 
   #open(sessionId: string | null): void {
@@ -189,7 +199,7 @@ export class App {
     clearTimeout(this.#modelTimer);
     try {
       this.models.value = await listModels();
-      this.serviceProblem.value = this.models.value.length === 0 ? "The model is loading…" : null;
+      this.serviceProblem.value = this.models.value.length === 0 ? t("session.modelLoading") : null;
     } catch (error) {
       this.login.noteRefusal(error);
       this.serviceProblem.value = error instanceof ApiError ? error.message : String(error);

@@ -8,6 +8,7 @@
 import { computed, signal } from "@preact/signals";
 
 import { ApiError, logIn, logOut, whoAmI } from "./wire/api";
+import { t } from "./i18n/catalogue";
 import type { WireIdentity } from "./wire/protocol";
 
 export class Login {
@@ -60,7 +61,7 @@ export class Login {
 }
 
 function problemWords(error: ApiError): string {
-  if (error.status === 401) return "This is not a valid key. It may have been revoked.";
-  if (error.status === 429) return "Too many logins have failed. Wait half a minute.";
+  if (error.status === 401) return t("login.wrongKey");
+  if (error.status === 429) return t("login.tooMany");
   return error.message;
 }

@@ -6,6 +6,7 @@ import "./style.css";
 import { render } from "preact";
 
 import { App } from "./app";
+import { Settings } from "./settings";
 import { Page } from "./view/page";
 
 function openSocket(): WebSocket {
@@ -17,6 +18,9 @@ function openSocket(): WebSocket {
 
 const root = document.getElementById("page");
 if (root === null) throw new Error("index.html has no element with the id 'page'");
-const app = new App(openSocket);
-render(<Page app={app} />, root);
-app.start();
+const settings = new Settings();
+const app = new App(openSocket, settings);
+void settings.apply().then(() => {
+  render(<Page app={app} />, root);
+  app.start();
+});

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 import { App } from "../src/app";
+import { Settings } from "../src/settings";
 import {
   FakeSocket,
   fakeBrowser,
@@ -20,7 +21,7 @@ beforeEach(() => {
   address = fakeWindow();
   store = fakeStore();
   socket = new FakeSocket();
-  app = new App(() => socket as unknown as WebSocket);
+  app = new App(() => socket as unknown as WebSocket, new Settings());
 });
 
 afterEach(() => {

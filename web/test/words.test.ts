@@ -2,20 +2,19 @@ import { describe, expect, test } from "vitest";
 
 import { followedAnswer, newAnswer, requestStop, storedAnswer, type Answer } from "../src/chat/answer";
 import { oversizeWords } from "../src/input/message_size";
-import { hashOf, sessionIdIn } from "../src/router";
+import { hashOf, placeOf } from "../src/router";
 import { groupByDay, neighbourOf } from "../src/sessions/session_list";
 import { toTitle } from "../src/chat/title";
 import {
   announcement,
   canRetry,
-  connectionWords,
   endingWords,
   errorWords,
   figuresInFull,
-  formatDuration,
-  formatRate,
   progressWords,
-} from "../src/words";
+} from "../src/chat/answer_words";
+import { formatDuration, formatRate } from "../src/i18n/catalogue";
+import { connectionWords } from "../src/wire/connection_words";
 import { timings, usage } from "./events";
 
 const waiting = (position: number, etaMs: number | null): Answer => ({
@@ -93,7 +92,7 @@ test("a message that cannot succeed gets advice and no retry", () => {
   const error = { code: "context_length_exceeded", message: "the prompt has 9000 tokens" };
 
   expect(canRetry(error)).toBe(false);
-  expect(errorWords(error)).toMatch(/Shorten the message, or start a new chat\.$/);
+  expect(errorWords(error)).toMatch(/Start a branch from an earlier message/);
   expect(canRetry({ code: "queue_full", message: "full" })).toBe(true);
 });
 
@@ -129,10 +128,16 @@ test("durations and rates have as many digits as mean something", () => {
   ]);
 });
 
-test("an address names a session or a new chat", () => {
-  expect(sessionIdIn(hashOf("conv_1"))).toBe("conv_1");
-  expect(sessionIdIn(hashOf("a/b#c"))).toBe("a/b#c");
-  expect([sessionIdIn(""), sessionIdIn("#/"), sessionIdIn("#/x/1")]).toEqual([null, null, null]);
+test("an address names a conversation, a view or a new chat", () => {
+  const chat = (sessionId: string | null) => ({ kind: "chat", sessionId });
+  expect(placeOf(hashOf("conv_1"))).toEqual(chat("conv_1"));
+  expect(placeOf(hashOf("a/b#c"))).toEqual(chat("a/b#c"));
+  expect(placeOf("#/c/%")).toEqual(chat("%"));
+  expect(["", "#/", "#/x/1"].map(placeOf)).toEqual([chat(null), chat(null), chat(null)]);
+  expect([placeOf("#/cache"), placeOf("#/operator")]).toEqual([
+    { kind: "cache" },
+    { kind: "operator" },
+  ]);
 });
 
 test("a title is the first words on one line", () => {

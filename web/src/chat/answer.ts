@@ -9,6 +9,7 @@
  * clock; the time of arrival is an argument.
  */
 
+import { t } from "../i18n/catalogue";
 import type {
   AnswerEvent,
   GapEvent,
@@ -138,7 +139,7 @@ export function failAnswer(answer: Answer, error: AnswerError): Answer {
 export function toAnswerError(error: WireError | null | undefined): AnswerError {
   return {
     code: error?.["chatserve:code"] ?? error?.code ?? error?.type ?? "unknown",
-    message: error?.message ?? "The answer ended without a reason.",
+    message: error?.message ?? t("answer.noReason"),
   };
 }
 

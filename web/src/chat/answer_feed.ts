@@ -22,6 +22,7 @@ import {
 } from "./answer";
 import type { Connection } from "../wire/connection";
 import { oncePerFrame } from "../frames";
+import { t } from "../i18n/catalogue";
 import { newId } from "../ids";
 import { isAnswerEvent, type AnswerEvent, type CreateMessage, type ServerEvent } from "../wire/protocol";
 
@@ -142,8 +143,7 @@ export class AnswerFeed {
   /** A frame that ends every connection it is sent on would do so for ever. */
   #sendCreate(followed: Followed, create: CreateMessage): void {
     if (followed.numSends === maxSends) {
-      const message = "The connection broke each time this message was sent; it may be too long.";
-      this.fail(followed, "undeliverable", message);
+      this.fail(followed, "undeliverable", t("answer.undeliverable"));
     } else if (this.#connection().send(create)) {
       followed.numSends += 1;
     }

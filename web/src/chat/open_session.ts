@@ -11,6 +11,7 @@ import { computed, signal, type ReadonlySignal, type Signal } from "@preact/sign
 import { followedAnswer, isSettled, isUnstored, newAnswer, type Answer } from "./answer";
 import type { AnswerFeed, Followed, FollowedHooks } from "./answer_feed";
 import { ApiError, createSession, getSession, listItems } from "../wire/api";
+import { t } from "../i18n/catalogue";
 import { newId } from "../ids";
 import type { WireConversation } from "../wire/protocol";
 import { toTitle } from "./title";
@@ -180,7 +181,7 @@ export class OpenSession {
     try {
       const { session, transcript } = await fetchStored(sessionId);
       if (session.active_response_id === responseId) {
-        this.#feed.fail(followed, "not_resumable", "The rest of this answer cannot be followed.");
+        this.#feed.fail(followed, "not_resumable", t("answer.notFollowed"));
       } else {
         this.#feed.release(followed);
         this.#show(session, transcript);

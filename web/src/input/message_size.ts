@@ -4,7 +4,7 @@
  * A larger frame would end the connection with nothing to tell which message did it.
  */
 
-import { formatCount } from "../words";
+import { formatCount, t } from "../i18n/catalogue";
 
 /** Room for what stands around the text in its frame: the type, three ids and a model's name. */
 const frameRestBytes = 512;
@@ -18,8 +18,5 @@ export function oversizeWords(text: string, maxBytes: number | null): string | n
   if (text.length * maxBytesPerUnit + 2 <= limit) return null;
   const size = new TextEncoder().encode(JSON.stringify(text)).length;
   if (size <= limit) return null;
-  return (
-    `This message has ${formatCount(size)} bytes, and the service takes at most ` +
-    `${formatCount(limit)}. Shorten it to send it.`
-  );
+  return t("composer.tooLong", { size: formatCount(size), limit: formatCount(limit) });
 }

@@ -7,6 +7,7 @@
 import { signal } from "@preact/signals";
 
 import { deleteSession, listSessions } from "../wire/api";
+import { t } from "../i18n/catalogue";
 import type { WireConversation } from "../wire/protocol";
 
 export interface DayGroup {
@@ -90,11 +91,11 @@ export function groupByDay(sessions: readonly WireConversation[], now: Date): Da
 function dayName(day: Date, now: Date): string {
   const midnight = (date: Date) => new Date(date).setHours(0, 0, 0, 0);
   const days = Math.round((midnight(now) - midnight(day)) / 86_400_000);
-  if (days <= 0) return "Today";
-  if (days === 1) return "Yesterday";
-  if (days <= 7) return "Last 7 days";
-  if (days <= 30) return "Last 30 days";
-  return "Earlier";
+  if (days <= 0) return t("list.group.today");
+  if (days === 1) return t("list.group.yesterday");
+  if (days <= 7) return t("list.group.week");
+  if (days <= 30) return t("list.group.month");
+  return t("list.group.earlier");
 }
 
 function merge(

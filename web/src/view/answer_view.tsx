@@ -7,8 +7,9 @@
 import type { Signal } from "@preact/signals";
 
 import { isSettled, type Answer } from "../chat/answer";
+import { t } from "../i18n/catalogue";
 import { Markdown } from "../markdown/markdown";
-import { canRetry, endingWords, errorWords, progressWords } from "../words";
+import { canRetry, endingWords, errorWords, progressWords } from "../chat/answer_words";
 import { CopyButton } from "./copy_button";
 import { Figures } from "./figures";
 
@@ -27,7 +28,7 @@ export function AnswerView({ answer: { value: answer }, isLive, onRetry }: Answe
   return (
     <article
       class={isWriting ? "answer writing" : "answer"}
-      aria-label="Answer"
+      aria-label={t("answer.label")}
       aria-busy={!isDone}
       data-phase={answer.phase}
     >
@@ -50,7 +51,7 @@ function Footer({ answer }: { answer: Answer }) {
         {hasBegun && <Figures answer={answer} />}
       </div>
       {isSettled(answer) && answer.text !== "" && (
-        <CopyButton label="Copy answer" text={() => answer.text} />
+        <CopyButton label={t("answer.copy")} text={() => answer.text} />
       )}
     </footer>
   );
@@ -60,11 +61,11 @@ function Failure({ answer, onRetry }: { answer: Answer; onRetry: (() => void) | 
   const { error } = answer;
   if (error === null) return null;
   return (
-    <div class="failure" role="group" aria-label="Error">
+    <div class="failure" role="group" aria-label={t("answer.error")}>
       <p>{errorWords(error)}</p>
       {onRetry !== null && canRetry(error) && (
         <button type="button" class="outlined" onClick={onRetry}>
-          Retry
+          {t("common.retry")}
         </button>
       )}
     </div>

@@ -8,6 +8,7 @@ import "./composer.css";
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
+import { t } from "../i18n/catalogue";
 import { EnterGuard } from "../input/enter_guard";
 import type { OpenSession } from "../chat/open_session";
 import { SendIcon, StopIcon } from "./icons";
@@ -50,9 +51,9 @@ export function Composer(props: ComposerProps) {
     <form class="composer" onSubmit={(event) => (event.preventDefault(), send())}>
       <textarea
         ref={area}
-        aria-label="Message"
+        aria-label={t("composer.label")}
         aria-describedby={props.describedBy}
-        placeholder="Message"
+        placeholder={t("composer.label")}
         dir="auto"
         rows={growsByItself ? 1 : rowsOf(text)}
         value={text}
@@ -61,11 +62,11 @@ export function Composer(props: ComposerProps) {
         onCompositionEnd={(event) => guard.onCompositionEnd(event.timeStamp)}
       />
       {isRunning ? (
-        <button type="button" class="round" aria-label="Stop" title="Stop (Esc)" onClick={onStop}>
+        <button type="button" class="round" aria-label={t("composer.stop")} title={t("composer.stopHint")} onClick={onStop}>
           <StopIcon />
         </button>
       ) : (
-        <button type="submit" class="round accent" aria-label="Send" disabled={!canSend}>
+        <button type="submit" class="round accent" aria-label={t("composer.send")} disabled={!canSend}>
           <SendIcon />
         </button>
       )}

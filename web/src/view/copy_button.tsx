@@ -3,10 +3,11 @@
 import { useSignal } from "@preact/signals";
 
 import { copyText } from "../clipboard";
+import { t } from "../i18n/catalogue";
 import { CheckIcon, CopyIcon } from "./icons";
 
 const noticeMs = 1_500;
-const words = { idle: "Copy", copied: "Copied", failed: "Select and copy by hand" };
+const words = { idle: "common.copy", copied: "common.copied", failed: "common.copyFailed" } as const;
 
 export function CopyButton({ label, text }: { label: string; text: () => string }) {
   const state = useSignal<keyof typeof words>("idle");
@@ -17,7 +18,7 @@ export function CopyButton({ label, text }: { label: string; text: () => string 
   return (
     <button type="button" class="quiet copy" aria-label={label} onClick={() => void copy()}>
       {state.value === "copied" ? <CheckIcon /> : <CopyIcon />}
-      <span aria-hidden="true">{words[state.value]}</span>
+      <span aria-hidden="true">{t(words[state.value])}</span>
     </button>
   );
 }

@@ -6,15 +6,11 @@ import type { Signal } from "@preact/signals";
 import { useSignal } from "@preact/signals";
 
 import type { WireModel } from "../wire/protocol";
-import { formatCount } from "../words";
+import { formatCount, t } from "../i18n/catalogue";
 import { PlusIcon } from "./icons";
 import { StoredSystemPrompt } from "./stored_system_prompt";
 
-const examples = [
-  "Explain what a cache is to a ten-year-old.",
-  "Write a Python function that reverses a string.",
-  "Give me three ideas for a rainy afternoon.",
-];
+const examples = ["empty.example.1", "empty.example.2", "empty.example.3"] as const;
 
 interface EmptyStateProps {
   model: WireModel | null;
@@ -28,14 +24,14 @@ export function EmptyState({ model, systemPrompt, isStored, onExample }: EmptySt
   return (
     <div class="transcript-frame">
       <div class="transcript">
-        <section class="column empty" aria-label="New chat">
-          <h2>Chat with a model that reuses what it has already read.</h2>
+        <section class="column empty" aria-label={t("list.newChat")}>
+          <h2>{t("empty.headline")}</h2>
           {model !== null && <p class="model-line">{modelLine(model)}</p>}
-          <ul class="examples" aria-label="Examples">
+          <ul class="examples" aria-label={t("empty.examples")}>
             {examples.map((example) => (
               <li key={example}>
-                <button type="button" disabled={model === null} onClick={() => onExample(example)}>
-                  {example}
+                <button type="button" disabled={model === null} onClick={() => onExample(t(example))}>
+                  {t(example)}
                 </button>
               </li>
             ))}
@@ -53,7 +49,7 @@ export function EmptyState({ model, systemPrompt, isStored, onExample }: EmptySt
 
 function modelLine(model: WireModel): string {
   if (model.max_model_len === undefined) return model.id;
-  return `${model.id}, ${formatCount(model.max_model_len)} tokens of context`;
+  return t("empty.context", { model: model.id, count: formatCount(model.max_model_len) });
 }
 
 function SystemPromptEditor({ text }: { text: Signal<string> }) {
@@ -61,21 +57,21 @@ function SystemPromptEditor({ text }: { text: Signal<string> }) {
   if (!isOpen.value) {
     return (
       <button type="button" class="quiet add-prompt" onClick={() => (isOpen.value = true)}>
-        <PlusIcon /> Add a system prompt
+        <PlusIcon /> {t("empty.addPrompt")}
       </button>
     );
   }
   return (
     <label class="prompt-editor">
-      <span>System prompt</span>
+      <span>{t("session.systemPrompt")}</span>
       <textarea
         rows={3}
         dir="auto"
-        placeholder="You are a helpful assistant."
+        placeholder={t("empty.promptPlaceholder")}
         value={text.value}
         onInput={(event) => (text.value = event.currentTarget.value)}
       />
-      <small>Chats that begin with the same words share them in the cache.</small>
+      <small>{t("empty.promptHint")}</small>
     </label>
   );
 }

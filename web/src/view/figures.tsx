@@ -5,23 +5,27 @@
  */
 
 import { ttftMs, type Answer, type PromptTokens } from "../chat/answer";
-import { figuresInFull, formatCount, formatDuration, formatRate } from "../words";
+import { figuresInFull } from "../chat/answer_words";
+import { formatCount, formatDuration, formatRate, t } from "../i18n/catalogue";
 
 export function Figures({ answer }: { answer: Answer }) {
   const { prompt, timings } = answer;
   const ttft = ttftMs(answer);
   const rate = timings?.tok_s ?? null;
   return (
-    <div class="figures" role="group" aria-label="Figures" title={figuresInFull(answer)}>
+    <div class="figures" role="group" aria-label={t("figures.label")} title={figuresInFull(answer)}>
       {prompt !== null && (
         <span class="cache-share">
           <CacheBar prompt={prompt} />
           <span class="cached-tokens">
-            {formatCount(prompt.cached)} of {formatCount(prompt.total)} prompt tokens cached
+            {t("figures.cachedShare", {
+              cached: formatCount(prompt.cached),
+              total: formatCount(prompt.total),
+            })}
           </span>
         </span>
       )}
-      {ttft !== null && <span class="ttft">TTFT {formatDuration(ttft)}</span>}
+      {ttft !== null && <span class="ttft">{t("figures.ttft", { duration: formatDuration(ttft) })}</span>}
       {rate !== null && <span class="rate">{formatRate(rate)}</span>}
     </div>
   );

@@ -6,8 +6,9 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
 import type { App } from "../app";
-import { connectionWords } from "../words";
-import { MenuIcon } from "./icons";
+import { t } from "../i18n/catalogue";
+import { connectionWords } from "../wire/connection_words";
+import { MenuIcon, PanelIcon } from "./icons";
 
 export function Header({ app, onMenu }: { app: App; onMenu: () => void }) {
   const title = titleOf(app);
@@ -16,22 +17,34 @@ export function Header({ app, onMenu }: { app: App; onMenu: () => void }) {
   }, [title]);
   return (
     <header class="top">
-      <button type="button" class="quiet menu" aria-label="Show conversations" onClick={onMenu}>
+      <button type="button" class="quiet menu" aria-label={t("header.menu")} onClick={onMenu}>
         <MenuIcon />
       </button>
       <h1 dir="auto">{title}</h1>
       <ModelChoice app={app} />
       <ConnectionWord app={app} />
+      <button
+        type="button"
+        class="quiet"
+        aria-label={t("inspector.toggle")}
+        aria-expanded={app.layout.isInspectorShown.value}
+        title={t("inspector.toggleHint")}
+        onClick={() => app.layout.toggleInspector()}
+      >
+        <PanelIcon />
+      </button>
     </header>
   );
 }
 
 function titleOf(app: App): string {
+  const place = app.place.value;
+  if (place.kind !== "chat") return t(`header.${place.kind}`);
   const { id, title, load } = app.current.value;
-  if (id.value === null) return "New chat";
-  if (load.value.kind === "missing") return "Not found";
+  if (id.value === null) return t("list.newChat");
+  if (load.value.kind === "missing") return t("session.notFound");
   const listed = app.list.sessions.value.find((session) => session.id === id.value);
-  return listed?.title || title.value || "Untitled";
+  return listed?.title || title.value || t("session.untitled");
 }
 
 function ModelChoice({ app }: { app: App }) {
@@ -47,7 +60,7 @@ function ModelChoice({ app }: { app: App }) {
   return (
     <select
       class="model"
-      aria-label="Model"
+      aria-label={t("header.model")}
       value={model.id}
       onChange={(event) => app.chooseModel(event.currentTarget.value)}
     >

@@ -64,3 +64,9 @@ export const CloseIcon = () => (
     <path d="M5 5l10 10M15 5L5 15" />
   </Icon>
 );
+
+export const PanelIcon = () => (
+  <Icon>
+    <path d="M3.5 4.5h13v11h-13zM12.5 4.5v11" />
+  </Icon>
+);

@@ -4,6 +4,7 @@ import "./login_form.css";
 
 import { useRef } from "preact/hooks";
 
+import { t } from "../i18n/catalogue";
 import type { Login } from "../login";
 
 export function LoginForm({ login }: { login: Login }) {
@@ -17,7 +18,7 @@ export function LoginForm({ login }: { login: Login }) {
     <main class="login">
       <form onSubmit={submit}>
         <h1>chatserve</h1>
-        <label for="key">Your key</label>
+        <label for="key">{t("login.key")}</label>
         <input
           id="key"
           type="password"
@@ -29,14 +30,14 @@ export function LoginForm({ login }: { login: Login }) {
           aria-invalid={login.problem.value !== null}
         />
         <button type="submit" class="outlined" disabled={login.isBusy.value}>
-          Log in
+          {t("login.logIn")}
         </button>
         {login.problem.value !== null && (
           <p class="obstacle" id="login-problem" role="alert">
             {login.problem.value}
           </p>
         )}
-        <p class="note">An operator of this service gives you one. The page does not keep it.</p>
+        <p class="note">{t("login.note")}</p>
       </form>
     </main>
   );

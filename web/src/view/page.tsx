@@ -5,13 +5,14 @@ import "./page.css";
 import { useEffect, useRef } from "preact/hooks";
 
 import type { App } from "../app";
+import { t } from "../i18n/catalogue";
 import { oversizeWords } from "../input/message_size";
 import type { LoadState, OpenSession } from "../chat/open_session";
-import { lostWords } from "../words";
 import { Composer } from "./composer";
 import { EmptyState } from "./empty_state";
 import { Header } from "./header";
 import { CloseIcon } from "./icons";
+import { LazyView } from "./lazy_view";
 import { LoginForm } from "./login_form";
 import { Sidebar } from "./sidebar";
 import { StatusLine } from "./status_line";
@@ -19,19 +20,20 @@ import { TranscriptView } from "./transcript_view";
 
 export function Page({ app }: { app: App }) {
   const sheet = useRef<HTMLDialogElement>(null);
-  const session = app.current.value;
+  const { isListShown, isInspectorShown } = app.layout;
+  const { kind } = app.place.value;
   useShortcuts(app);
   if (app.login.isNeeded.value) return <LoginForm login={app.login} />;
   return (
-    <div class="page">
+    <div class="page" data-list={isListShown.value} data-inspector={isInspectorShown.value}>
       <div class="rail">
         <Sidebar app={app} onChoose={() => undefined} />
       </div>
-      <dialog class="sheet" ref={sheet} aria-label="Conversations">
+      <dialog class="sheet" ref={sheet} aria-label={t("list.label")}>
         <button
           type="button"
           class="quiet close"
-          aria-label="Close"
+          aria-label={t("common.close")}
           onClick={() => sheet.current?.close()}
         >
           <CloseIcon />
@@ -40,11 +42,31 @@ export function Page({ app }: { app: App }) {
       </dialog>
       <main>
         <Header app={app} onMenu={() => sheet.current?.showModal()} />
-        <Content app={app} session={session} />
-        <Composing app={app} session={session} />
+        {kind === "chat" && <Chat app={app} />}
+        {kind === "cache" && <LazyView key="cache" load={loadCacheView} props={{ app }} />}
+        {kind === "operator" && <LazyView key="operator" load={loadOperatorView} props={{ app }} />}
         <StatusLine app={app} />
       </main>
+      {isInspectorShown.value && (
+        <aside class="inspector-panel" aria-label={t("inspector.label")}>
+          <LazyView load={loadInspector} props={{ app }} />
+        </aside>
+      )}
     </div>
+  );
+}
+
+const loadCacheView = async () => (await import("./cache/cache_view")).CacheView;
+const loadOperatorView = async () => (await import("./operator/operator_view")).OperatorView;
+const loadInspector = async () => (await import("./inspector/inspector")).Inspector;
+
+function Chat({ app }: { app: App }) {
+  const session = app.current.value;
+  return (
+    <>
+      <Content app={app} session={session} />
+      <Composing app={app} session={session} />
+    </>
   );
 }
 
@@ -71,13 +93,13 @@ function Content({ app, session }: SessionProps) {
 
 function LoadNotice({ app, session, load }: SessionProps & { load: LoadState }) {
   const sessionId = session.id.value;
-  if (load.kind === "loading") return <p class="notice quiet-notice">Loading</p>;
+  if (load.kind === "loading") return <p class="notice quiet-notice">{t("session.loading")}</p>;
   if (load.kind === "missing") {
     return (
       <div class="notice">
-        <p>There is no such conversation. It may have been deleted, or the address is wrong.</p>
+        <p>{t("session.missing")}</p>
         <button type="button" class="outlined" onClick={() => app.newChat()}>
-          New chat
+          {t("list.newChat")}
         </button>
       </div>
     );
@@ -87,7 +109,7 @@ function LoadNotice({ app, session, load }: SessionProps & { load: LoadState }) 
       <p>{load.kind === "failed" && load.message}</p>
       {sessionId !== null && (
         <button type="button" class="outlined" onClick={() => void session.open(sessionId)}>
-          Retry
+          {t("common.retry")}
         </button>
       )}
     </div>
@@ -124,8 +146,8 @@ function Composing({ app, session }: SessionProps) {
 
 function obstacleOf(app: App): string | null {
   const { kind } = app.connection.state.value;
-  if (kind === "offline") return "You are offline. What was loaded can be read.";
-  return app.connection.isLost.value ? lostWords : app.serviceProblem.value;
+  if (kind === "offline") return t("composer.offline");
+  return app.connection.isLost.value ? t("connection.lost") : app.serviceProblem.value;
 }
 
 function useShortcuts(app: App): void {
@@ -137,6 +159,12 @@ function useShortcuts(app: App): void {
       } else if (isCommand && event.shiftKey && event.key.toLowerCase() === "o") {
         event.preventDefault();
         app.newChat();
+      } else if (isCommand && event.key === ".") {
+        event.preventDefault();
+        app.layout.toggleInspector();
+      } else if (isCommand && event.key.toLowerCase() === "b") {
+        event.preventDefault();
+        app.layout.toggleList();
       }
     };
     document.addEventListener("keydown", onKey);

@@ -8,6 +8,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { App } from "../app";
 import type { WireConversation } from "../wire/protocol";
 import { hashOf } from "../router";
+import { t } from "../i18n/catalogue";
 import { groupByDay, neighbourOf } from "../sessions/session_list";
 import { BinIcon, PlusIcon } from "./icons";
 
@@ -24,10 +25,10 @@ export function Sidebar({ app, onChoose }: SidebarProps) {
     onChoose();
   };
   return (
-    <nav class="sidebar" aria-label="Conversations">
+    <nav class="sidebar" aria-label={t("list.label")}>
       <p class="brand">chatserve</p>
       <button type="button" class="outlined new-chat" onClick={newChat}>
-        <PlusIcon /> New chat
+        <PlusIcon /> {t("list.newChat")}
       </button>
       <div class="session-groups">
         {groupByDay(list.sessions.value, new Date()).map(({ name, sessions }) => (
@@ -42,14 +43,14 @@ export function Sidebar({ app, onChoose }: SidebarProps) {
         ))}
         {list.hasMore.value && (
           <button type="button" class="quiet" onClick={() => void list.loadMore()}>
-            Show older
+            {t("list.older")}
           </button>
         )}
         <ListNote app={app} />
       </div>
       {app.login.canLogOut.value && (
         <button type="button" class="quiet log-out" onClick={() => void app.login.logOut()}>
-          Log out {app.login.identity.value?.user}
+          {t("login.logOut", { user: app.login.identity.value?.user ?? "" })}
         </button>
       )}
     </nav>
@@ -59,7 +60,7 @@ export function Sidebar({ app, onChoose }: SidebarProps) {
 function ListNote({ app: { list } }: { app: App }) {
   if (list.problem.value !== null) return <p class="note">{list.problem.value}</p>;
   if (!list.isLoaded.value || list.sessions.value.length > 0) return null;
-  return <p class="note">Conversations appear here.</p>;
+  return <p class="note">{t("list.empty")}</p>;
 }
 
 interface SessionRowProps extends SidebarProps {
@@ -90,7 +91,7 @@ function SessionRow({ app, session, onChoose }: SessionRowProps) {
         type="button"
         class="quiet"
         ref={bin}
-        aria-label={`Delete ${title}`}
+        aria-label={t("list.deleteNamed", { title })}
         onClick={() => (isAsking.value = true)}
       >
         <BinIcon />
@@ -134,16 +135,16 @@ function DeleteQuestion({ app, session, onKeep }: DeleteQuestionProps) {
     <li
       class="row asking"
       role="group"
-      aria-label={`Delete ${titleOf(session)} for good?`}
+      aria-label={t("list.deleteQuestionNamed", { title: titleOf(session) })}
       ref={row}
       onKeyDown={onKeyDown}
     >
-      <span>Delete for good?</span>
+      <span>{t("list.deleteQuestion")}</span>
       <button type="button" class="outlined danger" onClick={() => void remove()}>
-        Delete
+        {t("common.delete")}
       </button>
-      <button type="button" class="outlined" title="Keep (Esc)" ref={keep} onClick={onKeep}>
-        Keep
+      <button type="button" class="outlined" title={t("list.keepHint")} ref={keep} onClick={onKeep}>
+        {t("list.keep")}
       </button>
     </li>
   );
@@ -156,5 +157,5 @@ function focusRow(list: Element | null | undefined, sessionId: string | null): v
 }
 
 function titleOf(session: WireConversation): string {
-  return session.title || "Untitled";
+  return session.title || t("session.untitled");
 }

@@ -9,7 +9,8 @@ import { useEffect, useRef } from "preact/hooks";
 
 import type { Phase } from "../chat/answer";
 import type { App } from "../app";
-import { announcement, lostWords } from "../words";
+import { announcement } from "../chat/answer_words";
+import { t } from "../i18n/catalogue";
 
 export function StatusLine({ app }: { app: App }) {
   const words = useSignal("");
@@ -27,12 +28,12 @@ export function StatusLine({ app }: { app: App }) {
   }, [last?.key, answer?.phase]);
   useEffect(() => {
     if (isLost && connection.kind !== "live") return;
-    if (connection.kind === "reconnecting") words.value = "Connection lost, reconnecting";
-    else if (connection.kind === "offline") words.value = "Offline";
-    else if (connection.kind === "live" && words.value !== "") words.value = "Connected";
+    if (connection.kind === "reconnecting") words.value = t("connection.announce.lost");
+    else if (connection.kind === "offline") words.value = t("connection.announce.offline");
+    else if (connection.kind === "live" && words.value !== "") words.value = t("connection.announce.live");
   }, [connection.kind]);
   useEffect(() => {
-    if (isLost) words.value = lostWords;
+    if (isLost) words.value = t("connection.lost");
   }, [isLost]);
 
   return (

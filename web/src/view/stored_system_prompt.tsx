@@ -1,5 +1,7 @@
 /** The system prompt a session began with: one line, the whole of it on demand. */
 
+import { t } from "../i18n/catalogue";
+
 interface StoredSystemPromptProps {
   text: string;
   onToggle?: () => void;
@@ -10,7 +12,7 @@ export function StoredSystemPrompt({ text, onToggle }: StoredSystemPromptProps) 
   return (
     <details class="system-prompt">
       <summary onClick={onToggle}>
-        System prompt <span dir="auto">{text}</span>
+        {t("session.systemPrompt")} <span dir="auto">{text}</span>
       </summary>
       <div class="system-prompt-text" dir="auto">
         {text}

@@ -11,6 +11,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import type { App } from "../app";
 import type { OpenSession } from "../chat/open_session";
+import { t } from "../i18n/catalogue";
 import { Reading } from "../reading/reading";
 import type { Entry } from "../chat/transcript";
 import { AnswerView } from "./answer_view";
@@ -29,7 +30,7 @@ export function TranscriptView({ app, session }: { app: App; session: OpenSessio
         class="transcript"
         role="log"
         aria-live="off"
-        aria-label="Transcript"
+        aria-label={t("session.transcript")}
         tabIndex={0}
         ref={box}
       >
@@ -51,7 +52,7 @@ export function TranscriptView({ app, session }: { app: App; session: OpenSessio
           class="outlined latest"
           onClick={() => box.current && reading.followNow(box.current)}
         >
-          <DownIcon /> Latest
+          <DownIcon /> {t("session.latest")}
         </button>
       )}
     </div>
@@ -69,7 +70,7 @@ function EntryView({ entry, isLive, onRetry }: EntryViewProps) {
     return <AnswerView answer={entry.answer} isLive={isLive} onRetry={onRetry} />;
   }
   return (
-    <article class="user" aria-label="You" dir="auto">
+    <article class="user" aria-label={t("session.you")} dir="auto">
       {entry.text}
     </article>
   );

@@ -5,6 +5,7 @@
  * answered with an error, something in between answered for it, or nobody did.
  */
 
+import { t } from "../i18n/catalogue";
 import type {
   WireConversation,
   WireError,
@@ -99,12 +100,12 @@ async function request(method: string, path: string, body?: object): Promise<Res
   try {
     return await fetch(new URL(path, document.baseURI), init);
   } catch {
-    throw new ApiError(0, "unreachable", "The server cannot be reached.");
+    throw new ApiError(0, "unreachable", t("error.unreachable"));
   }
 }
 
 function toApiError(response: Response, parsed: unknown): ApiError {
   const error = (parsed as { error?: WireError } | null)?.error;
-  const message = error?.message ?? `The server answered with status ${response.status}.`;
+  const message = error?.message ?? t("error.status", { status: response.status });
   return new ApiError(response.status, error?.code ?? `http_${response.status}`, message);
 }

@@ -1,0 +1,114 @@
+/**
+ * What the page says of an answer: its state, its end, its figures and what went wrong.
+ *
+ * Pure functions from state to text; the words themselves stand in the catalogue.
+ */
+
+import { formatCount, formatDuration, ordinal, plural, t, tryText } from "../i18n/catalogue";
+import { ttftMs, type Answer, type AnswerError } from "./answer";
+
+/** Return the state of an answer that has no text to speak for it, or null. */
+export function progressWords(answer: Answer, isLive: boolean): string | null {
+  if (answer.isStopping) return t("progress.stopping");
+  if (!isLive) return t("progress.disconnected");
+  switch (answer.phase) {
+    case "sending":
+      return t("progress.sending");
+    case "queued":
+      return queueWords(answer);
+    case "prefilling":
+      return prefillWords(answer);
+    default:
+      return null;
+  }
+}
+
+function prefillWords({ prompt }: Answer): string {
+  if (prompt === null) return t("progress.prefilling");
+  return plural("progress.prefillingTokens", prompt.total - prompt.cached);
+}
+
+/** Return how an answer came to an end other than its own, or null. */
+export function endingWords(answer: Answer): string | null {
+  if (answer.phase === "stopped") return t("answer.stopped");
+  if (answer.phase !== "cut") return null;
+  if (answer.usage === null) return t("answer.cut");
+  return plural("answer.cutAt", answer.usage.output_tokens);
+}
+
+/** Return what a screen reader is told when an answer changes its phase, or null. */
+export function announcement(answer: Answer): string | null {
+  switch (answer.phase) {
+    case "queued":
+      return t("answer.announce.queued");
+    case "streaming":
+      return t("answer.announce.started");
+    case "completed":
+      return t("answer.announce.completed");
+    case "stopped":
+      return t("answer.announce.stopped");
+    case "cut":
+      return t("answer.announce.cut", { ending: endingWords(answer) ?? "" });
+    case "failed":
+      return t("answer.announce.failed", { reason: answer.error?.message ?? "" });
+    default:
+      return null;
+  }
+}
+
+/** Return every figure of an answer that is known, as pairs of name and value. */
+export function namedFigures(answer: Answer): [name: string, value: string][] {
+  const { prompt, usage, timings } = answer;
+  const figures: [string, string | null][] = [
+    [t("figures.prompt"), prompt && formatCount(prompt.total)],
+    [t("figures.cached"), prompt && formatCount(prompt.cached)],
+    [t("figures.answerTokens"), usage && formatCount(usage.output_tokens)],
+    [t("figures.queue"), durationOrNull(timings?.queue_ms)],
+    [t("figures.prefill"), durationOrNull(timings?.prefill_ms)],
+    [t("figures.ttftFull"), durationOrNull(ttftMs(answer))],
+    [t("figures.itl"), durationOrNull(timings?.itl_p50_ms)],
+  ];
+  return figures.filter((figure): figure is [string, string] => figure[1] !== null);
+}
+
+/** Return the figures of an answer, one a line, for the tooltip. */
+export function figuresInFull(answer: Answer): string {
+  const lines = namedFigures(answer).map(([name, value]) => `${name}: ${value}`);
+  const explanations = [t("figures.ttftMeans"), t("figures.promptMeans")];
+  return lines.length === 0 ? "" : [...lines, "", ...explanations].join("\n");
+}
+
+const hopeless = new Set(["context_length_exceeded", "body_too_large", "conversation_not_found"]);
+
+/** Return whether the same message may succeed when it is sent again. */
+export function canRetry(error: AnswerError): boolean {
+  return !hopeless.has(error.code);
+}
+
+/** Return what went wrong and, where something is known, what to do about it. */
+export function errorWords(error: AnswerError): string {
+  const sentence = toSentence(error.message);
+  const whatToDo = tryText(`error.advice.${error.code}`);
+  return whatToDo === null ? sentence : `${sentence} ${whatToDo}`;
+}
+
+/** Messages of the server are written to stand in a log line; here they stand alone. */
+function toSentence(message: string): string {
+  const text = message.charAt(0).toUpperCase() + message.slice(1);
+  return /[.!?。！？]$/.test(text) ? text : `${text}.`;
+}
+
+function queueWords({ queue }: Answer): string {
+  if (queue === null) return t("progress.queued");
+  const { position, etaMs } = queue;
+  const place =
+    position === 0
+      ? t("progress.queuedNext")
+      : t("progress.queuedPlace", { ordinal: ordinal(position + 1) });
+  if (etaMs === null) return place;
+  return t("progress.queuedEta", { place, duration: formatDuration(etaMs) });
+}
+
+function durationOrNull(ms: number | null | undefined): string | null {
+  return ms == null ? null : formatDuration(ms);
+}

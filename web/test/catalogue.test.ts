@@ -1,0 +1,63 @@
+import { afterEach, describe, expect, test } from "vitest";
+
+import { formatCount, language, languages, ordinal, plural, preferred, speak, t } from "../src/i18n/catalogue";
+import german from "../src/i18n/de.json";
+import english from "../src/i18n/en.json";
+import japanese from "../src/i18n/ja.json";
+import chinese from "../src/i18n/zh.json";
+
+const translations: [string, Record<string, string>][] = [
+  ["de", german],
+  ["ja", japanese],
+  ["zh", chinese],
+];
+
+afterEach(() => speak("en"));
+
+describe.each(translations)("the catalogue %s", (_name, catalogue) => {
+  test("has the keys of the English one, in its order", () => {
+    expect(Object.keys(catalogue)).toEqual(Object.keys(english));
+  });
+
+  test.each(Object.entries(english))("fills the same places in %s", (key, text) => {
+    expect(placesIn(catalogue[key]!)).toEqual(placesIn(text));
+  });
+});
+
+test("the keys stand in alphabetical order", () => {
+  expect(Object.keys(english)).toEqual(Object.keys(english).toSorted());
+});
+
+test("every plural of the English catalogue has the forms that English needs", () => {
+  const stems = Object.keys(english).filter((key) => key.endsWith(".other"));
+  for (const stem of stems) expect(english).toHaveProperty([stem.replace(/other$/, "one")]);
+});
+
+test("another language takes effect in words, plurals, ordinals and numbers", async () => {
+  expect(t("common.delete")).toBe("Delete");
+  expect(plural("progress.prefillingTokens", 1)).toBe("prefilling 1 token");
+  expect(plural("progress.prefillingTokens", 2300)).toBe("prefilling 2,300 tokens");
+  expect([1, 2, 3, 4, 11, 22].map(ordinal)).toEqual(["1st", "2nd", "3rd", "4th", "11th", "22nd"]);
+
+  expect(await speak("de")).toBe(true);
+
+  expect(language()).toBe("de");
+  expect(t("common.delete")).toBe("Löschen");
+  expect(plural("progress.prefillingTokens", 2300)).toBe("liest 2.300 Token");
+  expect(ordinal(3)).toBe("3.");
+  expect(formatCount(1234567)).toBe("1.234.567");
+});
+
+test.each([
+  [["de-AT", "en"], "de"],
+  [["fr", "zh-Hant-TW", "en"], "zh"],
+  [["fr"], "en"],
+  [[], "en"],
+])("of %j the page speaks %s", (wanted, spoken) => {
+  expect(preferred(wanted)).toBe(spoken);
+  expect(languages).toHaveProperty(spoken);
+});
+
+function placesIn(text: string): string[] {
+  return (text.match(/\{\w+\}/g) ?? []).toSorted();
+}
