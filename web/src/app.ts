@@ -11,9 +11,10 @@ import { AnswerFeed } from "./chat/answer_feed";
 import { ApiError, listModels } from "./wire/api";
 import { Connection } from "./wire/connection";
 import { Drafts } from "./input/drafts";
-import { t } from "./i18n/catalogue";
+import { plural, t } from "./i18n/catalogue";
 import { Login } from "./login";
-import { OpenSession } from "./chat/open_session";
+import { OpenSession, type AnswerOptions } from "./chat/open_session";
+import { Undo } from "./undo";
 import type { WireConversation, WireModel } from "./wire/protocol";
 import { Layout } from "./layout";
 import { hashOf, placeOf, type Place } from "./router";
@@ -21,6 +22,8 @@ import type { Settings } from "./settings";
 import { SessionList } from "./sessions/session_list";
 
 const modelPollMs = 3_000;
+/** A small model may never find an end by itself; more than this is rarely worth reading. */
+const maxOutputTokens = 1_024;
 
 export class App {
   readonly connection: Connection;
@@ -37,6 +40,12 @@ export class App {
     const { value: models } = this.models;
     return models.find(({ id }) => id === this.#chosenModel.value) ?? models[0] ?? null;
   });
+  /** What the next answer is asked for with; null while no model can be used. */
+  readonly options = computed<AnswerOptions | null>(() => {
+    const { value: model } = this.model;
+    return model && { model: model.id, fields: { max_output_tokens: maxOutputTokens } };
+  });
+  readonly undo = new Undo();
   readonly #chosenModel = signal<string | null>(null);
   readonly #feed: AnswerFeed;
   /** Sessions whose answer runs while the reader looks elsewhere. */
@@ -60,6 +69,7 @@ export class App {
     window.addEventListener("hashchange", () => this.#route());
     window.addEventListener("online", () => this.connection.wake());
     window.addEventListener("offline", () => this.connection.goOffline());
+    window.addEventListener("pagehide", () => this.undo.finish());
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) this.#onVisible();
     });
@@ -102,18 +112,43 @@ export class App {
   }
 
   async send(text: string): Promise<void> {
-    const model = this.model.value;
-    if (model !== null) await this.current.value.send(text, model.id);
+    const options = this.options.value;
+    if (options !== null) await this.current.value.send(text, options);
   }
 
   async retry(): Promise<void> {
-    const model = this.model.value;
+    const options = this.options.value;
     const session = this.current.value;
     const sessionId = session.id.value;
-    if (model === null) return;
+    if (options === null) return;
     // The text that the refusal put back is about to be sent; a different one stays.
     if (this.drafts.of(sessionId) === session.lastMessage()) this.drafts.set(sessionId, "");
-    await session.retry(model.id);
+    await session.retry(options);
+  }
+
+  async rewrite(key: string, text: string): Promise<void> {
+    const options = this.options.value;
+    if (options !== null) await this.current.value.rewrite(key, text, options);
+  }
+
+  async regenerate(key: string): Promise<void> {
+    const options = this.options.value;
+    if (options !== null) await this.current.value.regenerate(key, options);
+  }
+
+  async continueAnswer(key: string): Promise<void> {
+    const options = this.options.value;
+    if (options !== null) await this.current.value.continueAnswer(key, options);
+  }
+
+  /** Delete a message with what follows it, unless the reader takes that back. */
+  deleteMessage(key: string): void {
+    const session = this.current.value;
+    this.undo.add({
+      words: plural("message.deleted", session.hide(key)),
+      restore: () => session.unhide(key),
+      commit: () => session.delete(key),
+    });
   }
 
   #route(): void {

@@ -3,11 +3,20 @@ import { renderToString } from "preact-render-to-string";
 import { describe, expect, test } from "vitest";
 
 import { failAnswer, newAnswer, type Answer } from "../src/chat/answer";
+import type { AnswerEntry } from "../src/chat/entries";
+import type { App } from "../src/app";
 import { AnswerView } from "../src/view/answer_view";
+
+const app = {} as App;
+
+function entryOf(answer: Answer): AnswerEntry {
+  const key = "answer-1";
+  return { kind: "answer", key, lastKey: key, siblings: [key], before: [], answer: signal(answer) };
+}
 
 function render(answer: Answer, isLive = true): string {
   return renderToString(
-    <AnswerView answer={signal(answer)} isLive={isLive} onRetry={() => undefined} />,
+    <AnswerView app={app} entry={entryOf(answer)} isLive={isLive} isLast={true} />,
   );
 }
 

@@ -75,10 +75,10 @@ describe("a dropped socket", () => {
     await page.say("Hello");
     await page.receive(wholeAnswer.slice(0, 6));
     const answer = {
-      ...storedItem("assistant", "Hold on.", "msg_2"),
+      ...storedItem("assistant", "Hold on.", "msg_answer"),
       "chatserve:response_id": "resp_1",
     };
-    page.store.items = [storedItem("user", "Hello", "msg_1"), answer];
+    page.store.items = [storedItem("user", "Hello", "msg_user"), answer];
 
     await page.reconnect();
     const gone = { type: "error", error: { code: "response_not_found", message: "gone" } } as const;
@@ -91,8 +91,8 @@ describe("a dropped socket", () => {
     page.socket().accept();
     await page.say("Hello");
     await page.receive(wholeAnswer.slice(0, 6));
-    page.store.items = [storedItem("user", "Hello", "msg_1")];
-    page.store.session.active_response_id = "resp_1";
+    page.store.items = [storedItem("user", "Hello", "msg_user")];
+    page.store.session.active_response_ids = ["resp_1"];
 
     await page.reconnect();
     await page.receive([{ type: "error", error: { code: "server_error", message: "no" } }]);

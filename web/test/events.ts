@@ -28,7 +28,11 @@ type Unnumbered = NumberedEvent extends infer E
 
 export const created: Unnumbered = {
   type: "response.created",
-  response: response({ status: "queued" }),
+  response: response({
+    status: "queued",
+    "chatserve:message_id": "msg_answer",
+    "chatserve:parent_id": "msg_user",
+  }),
 };
 export const queued: Unnumbered = {
   type: "response.queued",

@@ -78,7 +78,7 @@ export interface FakeStore {
 export function fakeStore(): FakeStore {
   const session = { id: "conv_1", title: "", created_at: 0, updated_at: 0 };
   const store: FakeStore = {
-    session: { ...session, active_response_id: null },
+    session: { ...session, active_response_ids: [] },
     items: [],
     models: [{ id: "tiny" }],
     calls: [],
@@ -90,7 +90,10 @@ export function fakeStore(): FakeStore {
       return Response.json({ error: store.refusal }, { status: store.refusal.status });
     }
     if (url.pathname.endsWith("/items")) {
-      return Response.json({ data: store.items, has_more: false });
+      return Response.json({ data: inOneLine(store.items), has_more: false });
+    }
+    if (url.pathname.startsWith("/v1/responses/")) {
+      return Response.json({ id: url.pathname.split("/").at(-1), status: "in_progress" });
     }
     if (url.pathname === "/v1/models") {
       return Response.json({ data: store.models, has_more: false });
@@ -101,6 +104,14 @@ export function fakeStore(): FakeStore {
     return Response.json(store.session);
   });
   return store;
+}
+
+/** Return items that name no parent as followers of the one before. */
+function inOneLine(items: readonly WireItem[]): WireItem[] {
+  return items.map((item, index) => ({
+    "chatserve:parent_id": items[index - 1]?.id ?? null,
+    ...item,
+  }));
 }
 
 export function storedItem(role: WireItem["role"], text: string, id: string): WireItem {

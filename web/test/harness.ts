@@ -5,9 +5,11 @@ import { vi } from "vitest";
 import type { Answer } from "../src/chat/answer";
 import { AnswerFeed } from "../src/chat/answer_feed";
 import { Connection } from "../src/wire/connection";
-import { OpenSession } from "../src/chat/open_session";
+import { OpenSession, type AnswerOptions } from "../src/chat/open_session";
 import type { AnswerEvent, ClientMessage } from "../src/wire/protocol";
 import { FakeSocket, fakeBrowser, fakeStore, type FakeStore } from "./fakes";
+
+export const options: AnswerOptions = { model: "tiny", fields: { max_output_tokens: 1024 } };
 
 type Sent<T extends ClientMessage["type"]> = Extract<ClientMessage, { type: T }>;
 
@@ -50,7 +52,7 @@ export class Harness {
   }
 
   async say(text: string): Promise<void> {
-    await this.session.send(text, "tiny");
+    await this.session.send(text, options);
     await this.settle();
   }
 

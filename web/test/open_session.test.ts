@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AnswerEvent } from "../src/wire/protocol";
 import { ended, wholeAnswer } from "./events";
 import { storedItem } from "./fakes";
-import { Harness } from "./harness";
+import { Harness, options } from "./harness";
 
 let page: Harness;
 
@@ -90,7 +90,7 @@ describe("a message", () => {
     await page.say("Hello");
     await page.receive([{ type: "error", error: { code: "queue_full", message: "full" } }]);
 
-    await page.session.retry("tiny");
+    await page.session.retry(options);
     await page.receive(wholeAnswer);
 
     expect(page.session.entries.value).toHaveLength(2);
@@ -132,15 +132,20 @@ describe("a message", () => {
     expect(page.refused).toEqual(["Hello"]);
   });
 
-  test("whose answer failed stays, since it is stored, and its retry follows it", async () => {
+  test("whose answer failed stays, since it is stored, and its retry stands next to it", async () => {
     page.socket().accept();
     await page.say("Hello");
     const failure = { ...ended({ status: "failed" }), sequence_number: 1 };
     await page.receive([wholeAnswer[0]!, failure as AnswerEvent]);
 
-    await page.session.retry("tiny");
+    await page.session.retry(options);
 
-    expect(page.session.entries.value).toHaveLength(4);
+    expect(page.session.entries.value).toHaveLength(2);
+    expect(page.session.entries.value[1]!.siblings).toHaveLength(2);
+    expect(page.sent("response.create").at(-1)).toMatchObject({
+      input: [],
+      "chatserve:parent_id": "msg_user",
+    });
   });
 });
 
@@ -162,7 +167,7 @@ describe("a stored session", () => {
   test("opened in the middle of an answer follows it from its first event", async () => {
     page.socket().accept();
     page.store.items = [storedItem("user", "Hello", "msg_1")];
-    page.store.session.active_response_id = "resp_1";
+    page.store.session.active_response_ids = ["resp_1"];
 
     await page.session.open("conv_1");
     const [resume] = page.sent("chatserve:response.resume");
@@ -178,7 +183,7 @@ describe("a stored session", () => {
       "chatserve:response_id": "resp_1",
     };
     page.store.items = [storedItem("user", "Hello", "msg_1"), answer];
-    page.store.session.active_response_id = "resp_1";
+    page.store.session.active_response_ids = ["resp_1"];
 
     await page.session.open("conv_1");
 
@@ -196,12 +201,10 @@ describe("a stored session", () => {
       "chatserve:incomplete_reason": "max_output_tokens",
     } as const;
     const failed = { status: "incomplete", "chatserve:error": { message: "lost" } } as const;
-    const item = storedItem("assistant", "x", "msg");
-    page.store.items = [
-      { ...item, ...stopped },
-      { ...item, ...cut },
-      { ...item, ...failed },
-    ];
+    page.store.items = [stopped, cut, failed].map((ending, index) => ({
+      ...storedItem("assistant", "x", `msg_${index}`),
+      ...ending,
+    }));
 
     await page.session.open("conv_1");
 
@@ -225,7 +228,7 @@ test("two sessions answer side by side without mixing", async () => {
   const other = page.makeSession();
   await page.say("Hello");
   const firstLane = page.lane();
-  await other.send("Other", "tiny");
+  await other.send("Other", options);
   await page.settle();
   const otherEvents = wholeAnswer.map((event) =>
     "response" in event ? { ...event, response: { ...event.response, id: "resp_2" } } : event,

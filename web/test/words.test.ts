@@ -148,7 +148,7 @@ test("a title is the first words on one line", () => {
 
 test("the neighbour of a session is the next one, or the one before the last", () => {
   const sessions = ["a", "b", "c"].map((id) => {
-    return { id, title: "", created_at: 0, updated_at: 0, active_response_id: null };
+    return { id, title: "", created_at: 0, updated_at: 0, active_response_ids: [] };
   });
 
   expect(["a", "b", "c", "x"].map((id) => neighbourOf(sessions, id))).toEqual([
@@ -164,7 +164,7 @@ test("sessions stand under the days they were last used", () => {
   const now = new Date(2026, 4, 20, 9, 0);
   const at = (...when: [number, number, number, number]) => {
     const updated_at = new Date(...when).getTime() / 1000;
-    return { id: "c", title: "", created_at: 0, updated_at, active_response_id: null };
+    return { id: "c", title: "", created_at: 0, updated_at, active_response_ids: [] };
   };
   const sessions = [
     at(2026, 4, 20, 0),

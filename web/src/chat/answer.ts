@@ -38,6 +38,9 @@ export interface PromptTokens {
 export interface Answer {
   /** Null until the server has accepted the turn, and with it stored the user's message. */
   responseId: string | null;
+  /** What the server calls this message, and the one that it answers. */
+  itemId: string | null;
+  parentItemId: string | null;
   phase: Phase;
   text: string;
   /** The number of the last event applied; -1 before the first. */
@@ -59,6 +62,8 @@ export interface Answer {
 
 const blankAnswer: Answer = {
   responseId: null,
+  itemId: null,
+  parentItemId: null,
   phase: "sending",
   text: "",
   lastSequence: -1,
@@ -175,7 +180,7 @@ function withNumbered(answer: Answer, event: NumberedEvent, atMs: number): Answe
 function changesOf(answer: Answer, event: NumberedEvent, atMs: number): Partial<Answer> {
   switch (event.type) {
     case "response.created":
-      return { responseId: event.response.id };
+      return onCreated(event.response);
     case "response.queued":
       return { phase: "queued" };
     case "response.in_progress":
@@ -191,6 +196,14 @@ function changesOf(answer: Answer, event: NumberedEvent, atMs: number): Partial<
     default:
       return {};
   }
+}
+
+function onCreated(response: WireResponse): Partial<Answer> {
+  return {
+    responseId: response.id,
+    itemId: response["chatserve:message_id"] ?? null,
+    parentItemId: response["chatserve:parent_id"] ?? null,
+  };
 }
 
 function onInProgress(event: LifecycleEvent): Partial<Answer> {

@@ -10,7 +10,7 @@
  * and late enough that no straggler of an earlier answer meets the next one on its lane.
  */
 
-import { batch, signal, type Signal } from "@preact/signals";
+import { batch, type Signal } from "@preact/signals";
 
 import {
   failAnswer,
@@ -28,12 +28,10 @@ import { isAnswerEvent, type AnswerEvent, type CreateMessage, type ServerEvent }
 
 const numLanes = 24;
 const maxSends = 3;
-/** A small model may never find an end by itself; more than this is rarely worth reading. */
-const maxOutputTokens = 1_024;
 
 export interface FollowedHooks {
   /** The server stored the turn and gave the answer its id. */
-  onAccepted(): void;
+  onAccepted(followed: Followed): void;
   onSettled(followed: Followed): void;
   /** The answer cannot be resumed; only the stored session can tell what became of it. */
   onLost(followed: Followed): void;
@@ -49,7 +47,13 @@ export interface Followed {
   numSends: number;
 }
 
-export type Turn = Pick<CreateMessage, "model" | "conversation" | "input">;
+/** What an answer is asked for with; see `CreateMessage`. */
+export interface Turn {
+  model: string;
+  conversation: string;
+  input: string | [];
+  [field: string]: unknown;
+}
 
 interface Arrival {
   followed: Followed;
@@ -70,9 +74,9 @@ export class AnswerFeed {
   }
 
   /** Follow an answer: one known by its id, or one that `create` will ask for. */
-  follow(answer: Answer, hooks: FollowedHooks): Followed {
+  follow(answer: Signal<Answer>, hooks: FollowedHooks): Followed {
     const lane = this.#freeLane();
-    const followed = { lane, answer: signal(answer), hooks, create: null, numSends: 0 };
+    const followed = { lane, answer, hooks, create: null, numSends: 0 };
     this.#followed.set(lane, followed);
     this.#speak(followed);
     return followed;
@@ -84,7 +88,6 @@ export class AnswerFeed {
       type: "response.create",
       stream_id: followed.lane,
       event_id: newId(),
-      max_output_tokens: maxOutputTokens,
       ...turn,
     };
     this.#speak(followed);
@@ -192,7 +195,7 @@ export class AnswerFeed {
 
   /** A stop that was asked for before the answer had an id is repeated with it. */
   #onAccepted(followed: Followed): void {
-    followed.hooks.onAccepted();
+    followed.hooks.onAccepted(followed);
     if (followed.answer.value.isStopping) this.#sendCancel(followed);
   }
 

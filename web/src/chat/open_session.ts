@@ -1,21 +1,24 @@
 /**
- * The session on the screen: its messages, the answer in flight, and what the reader can do.
+ * The conversation on the screen: its messages, the answers in flight, and what the reader can do.
  *
- * Owns the transcript of one session. A new chat is an open session without an id; the id comes
- * with the first message, since nothing is stored before there is something to store. An open
+ * Owns the tree of messages of one conversation. A new chat is an open session without an id; the id
+ * comes with the first message, since nothing is stored before there is something to store. An open
  * session outlives the reader's look at another one while its answer runs.
  */
 
 import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 
-import { followedAnswer, isSettled, isUnstored, newAnswer, type Answer } from "./answer";
-import type { AnswerFeed, Followed, FollowedHooks } from "./answer_feed";
-import { ApiError, createSession, getSession, listItems } from "../wire/api";
 import { t } from "../i18n/catalogue";
 import { newId } from "../ids";
+import { addItem, ApiError, createSession, deleteItem } from "../wire/api";
 import type { WireConversation } from "../wire/protocol";
+import { isSettled, isUnstored, newAnswer, type Answer } from "./answer";
+import type { AnswerFeed, Followed, FollowedHooks } from "./answer_feed";
+import type { Entry } from "./entries";
+import { ShownMessages } from "./shown_messages";
+import { fetchStored, type StoredSession } from "./stored_session";
 import { toTitle } from "./title";
-import { hasAnswer, toTranscript, type Entry, type Transcript } from "./transcript";
+import { toMessages } from "./transcript";
 
 export type LoadState =
   | { kind: "loading" }
@@ -32,75 +35,149 @@ export interface SessionHooks {
   onRefused(session: OpenSession, text: string): void;
 }
 
+/** Which model answers, and with what sampling fields and prompt. */
+export interface AnswerOptions {
+  model: string;
+  fields: Readonly<Record<string, unknown>>;
+}
+
+/** A place to answer from: after a message, with something said or with nothing new. */
+interface Ask {
+  parentKey: string | null;
+  text: string | null;
+  continues: boolean;
+}
+
 export class OpenSession {
   readonly id = signal<string | null>(null);
   readonly title = signal("");
+  /** What a new chat will begin with, or what a stored one began with. */
   readonly systemPrompt = signal("");
-  readonly entries: Signal<readonly Entry[]> = signal([]);
   readonly load: Signal<LoadState> = signal({ kind: "ready" });
-  /** The last answer while it runs. */
-  readonly running: ReadonlySignal<Signal<Answer> | null>;
+  readonly entries: ReadonlySignal<readonly Entry[]>;
+  /** The last answer of the branch that is shown, while it runs. */
+  readonly running: ReadonlySignal<ReadonlySignal<Answer> | null>;
+  readonly #messages = new ShownMessages();
   readonly #feed: AnswerFeed;
   readonly #hooks: SessionHooks;
-  #followed: Followed | null = null;
+  readonly #followed = new Map<string, Followed>();
   /** The session was stored for a message that the server has not accepted yet. */
   #holdsNothing = false;
 
   constructor(feed: AnswerFeed, hooks: SessionHooks) {
     this.#feed = feed;
     this.#hooks = hooks;
+    this.entries = this.#messages.entries;
     this.running = computed(() => {
-      const last = this.entries.value.at(-1);
+      const last = this.#messages.path.value.at(-1);
       return last?.kind === "answer" && !isSettled(last.answer.value) ? last.answer : null;
     });
   }
 
-  /** Show a stored session, and go on with its answer if one is in flight. */
+  /** Show a stored session, and go on with its answers in flight. */
   async open(sessionId: string): Promise<void> {
     this.id.value = sessionId;
     this.load.value = { kind: "loading" };
     try {
-      const { session, transcript } = await fetchStored(sessionId);
-      this.#show(session, transcript);
+      this.#show(await fetchStored(sessionId), new Set());
       this.load.value = { kind: "ready" };
     } catch (error) {
       this.load.value = toLoadState(error);
     }
   }
 
-  /** Say something; refused while an answer runs. */
-  async send(text: string, model: string): Promise<void> {
+  /** Show what was written elsewhere since; the reader stays on the branch they look at. */
+  async sync(): Promise<void> {
+    const sessionId = this.id.value;
+    if (sessionId === null || this.load.value.kind !== "ready") return;
+    const expected = this.#messages.expected();
+    const stored = await fetchStored(sessionId).catch(() => null);
+    if (stored !== null && this.id.value === sessionId) this.#show(stored, expected);
+  }
+
+  /** Say something at the end of the branch that is shown; refused while its answer runs. */
+  async send(text: string, options: AnswerOptions): Promise<void> {
     if (this.running.value !== null) return;
     this.#dropUnstored();
-    const hooks = this.#followedHooks(text);
-    const followed = this.#feed.follow(newAnswer(Date.now()), hooks);
-    this.#followed = followed;
-    const key = newId();
-    this.entries.value = [
-      ...this.entries.value,
-      { kind: "user", key: `user-${key}`, text },
-      { kind: "answer", key: `answer-${key}`, answer: followed.answer },
-    ];
-    const sessionId = await this.#ensureStored(followed, text);
-    if (sessionId === null) return;
-    if (isSettled(followed.answer.value)) this.#hooks.onRefused(this, text);
-    else this.#feed.create(followed, { model, conversation: sessionId, input: text });
+    await this.#ask({ parentKey: this.#messages.lastKey, text, continues: false }, options);
+  }
+
+  /** Say something else in the place of a message: a branch next to it. */
+  async rewrite(key: string, text: string, options: AnswerOptions): Promise<void> {
+    const message = this.#messages.get(key);
+    if (message === undefined) return;
+    if (message.kind === "user") {
+      await this.#ask({ parentKey: message.parentKey, text, continues: false }, options);
+    } else {
+      await this.#rewriteAnswer(message.parentKey, text);
+    }
+  }
+
+  /** Have a message answered once more: a branch next to the answer that it has. */
+  async regenerate(key: string, options: AnswerOptions): Promise<void> {
+    const message = this.#messages.get(key);
+    if (message === undefined) return;
+    await this.#ask({ parentKey: message.parentKey, text: null, continues: false }, options);
+  }
+
+  /** Let an answer that was cut or stopped go on. */
+  async continueAnswer(key: string, options: AnswerOptions): Promise<void> {
+    await this.#ask({ parentKey: key, text: null, continues: true }, options);
+  }
+
+  /** Try once more what the last answer failed at. */
+  async retry(options: AnswerOptions): Promise<void> {
+    const last = this.#messages.path.value.at(-1);
+    const text = this.lastMessage();
+    if (last?.kind !== "answer") return;
+    if (text !== null && isUnstored(last.answer.value)) await this.send(text, options);
+    else await this.regenerate(last.key, options);
   }
 
   stop(): void {
-    if (this.#followed !== null) this.#feed.stop(this.#followed);
+    const last = this.#messages.lastKey;
+    const followed = last === null ? undefined : this.#followed.get(last);
+    if (followed !== undefined) this.#feed.stop(followed);
   }
 
-  /** The text that `retry` would send, or null. */
+  /** Show the branch that goes through a message. */
+  choose(key: string): void {
+    this.#messages.choose(key);
+  }
+
+  /** Show the message before or after one among those that stand in its place. */
+  chooseSibling({ siblings, key }: Entry, by: -1 | 1): void {
+    const sibling = siblings[siblings.indexOf(key) + by];
+    if (sibling !== undefined) this.choose(sibling);
+  }
+
+  /** Take a message and what follows it off the screen; return how many messages these are. */
+  hide(key: string): number {
+    return this.#messages.hide(key);
+  }
+
+  unhide(key: string): void {
+    this.#messages.unhide(key);
+  }
+
+  /** Delete a message and what follows it for good. */
+  async delete(key: string): Promise<void> {
+    const sessionId = this.id.value;
+    const gone = this.#messages.drop(key);
+    for (const message of gone) {
+      const followed = this.#followed.get(message.key);
+      if (followed !== undefined) this.#feed.stop(followed);
+    }
+    if (sessionId === null) return;
+    for (const { itemId } of gone.toReversed()) {
+      if (itemId !== null) await deleteItem(sessionId, itemId);
+    }
+  }
+
+  /** The text that was said last on the branch that is shown, or null. */
   lastMessage(): string | null {
-    const user = this.entries.value.at(-2);
-    return user?.kind === "user" ? user.text : null;
-  }
-
-  /** Say the last message again. */
-  async retry(model: string): Promise<void> {
-    const text = this.lastMessage();
-    if (text !== null) await this.send(text, model);
+    const said = this.#messages.path.value.findLast(({ kind }) => kind === "user");
+    return said?.kind === "user" ? said.text : null;
   }
 
   /** Become a new chat again if nothing was ever stored in the session; return the id given up. */
@@ -115,21 +192,68 @@ export class OpenSession {
 
   /** Stop following; what the server computes goes on without this page. */
   close(): void {
-    if (this.#followed !== null) this.#feed.release(this.#followed);
+    for (const followed of this.#followed.values()) this.#feed.release(followed);
+    this.#followed.clear();
   }
 
-  #show(session: WireConversation, transcript: Transcript): void {
+  #show({ session, messages, running }: StoredSession, expected: ReadonlySet<string>): void {
     this.title.value = session.title;
-    this.systemPrompt.value = transcript.systemPrompt;
-    const responseId = session.active_response_id;
-    if (responseId === null || hasAnswer(transcript.entries, responseId)) {
-      this.entries.value = transcript.entries;
+    this.#messages.merge([...messages, ...running], expected);
+    const first = messages.find(({ kind }) => kind === "system");
+    this.systemPrompt.value = first?.kind === "system" ? first.text : "";
+    for (const { key } of running) this.#followStored(key);
+  }
+
+  /** Follow an answer that somebody else asked for, unless that is done already. */
+  #followStored(key: string): void {
+    const message = this.#messages.get(key);
+    if (message?.kind !== "answer" || this.#followed.has(key)) return;
+    this.#followed.set(key, this.#feed.follow(message.answer, this.#hooksFor(key, null)));
+  }
+
+  async #ask({ parentKey, text, continues }: Ask, options: AnswerOptions): Promise<void> {
+    const name = newId();
+    const key = `answer-${name}`;
+    const answer = signal(newAnswer(Date.now()));
+    const user = { kind: "user", key: `user-${name}`, parentKey, itemId: null, text: text ?? "" } as const;
+    const answering = text === null ? parentKey : user.key;
+    const message = { kind: "answer", key, parentKey: answering, itemId: null, answer, continues } as const;
+    const added = text === null ? [message] : [user, message];
+    this.#messages.add(added);
+    const followed = this.#feed.follow(answer, this.#hooksFor(key, text));
+    this.#followed.set(key, followed);
+    const isNew = this.id.value === null;
+    const sessionId = await this.#ensureStored(followed, text ?? "");
+    if (sessionId === null) return;
+    if (isSettled(answer.value)) {
+      if (text !== null) this.#hooks.onRefused(this, text);
       return;
     }
-    const followed = this.#feed.follow(followedAnswer(responseId), this.#followedHooks(null));
-    this.#followed = followed;
-    const entry = { kind: "answer", key: responseId, answer: followed.answer } as const;
-    this.entries.value = [...transcript.entries, entry];
+    this.#feed.create(followed, {
+      ...options.fields,
+      model: options.model,
+      conversation: sessionId,
+      input: text ?? [],
+      ...(!isNew && this.#parentField(parentKey)),
+      ...(continues && { "chatserve:continue": true as const }),
+    });
+  }
+
+  /** A parent that the server has not named yet is the newest message, which needs no name. */
+  #parentField(parentKey: string | null): { "chatserve:parent_id"?: string } {
+    if (parentKey === null) return { "chatserve:parent_id": "root" };
+    const itemId = this.#messages.get(parentKey)?.itemId ?? null;
+    return itemId === null ? {} : { "chatserve:parent_id": itemId };
+  }
+
+  async #rewriteAnswer(parentKey: string | null, text: string): Promise<void> {
+    const sessionId = this.id.value;
+    const parentId = parentKey === null ? "root" : this.#messages.get(parentKey)?.itemId;
+    if (sessionId === null || parentId == null) return;
+    const stored = toMessages(await addItem(sessionId, parentId, "assistant", text));
+    const added = stored.map((message) => ({ ...message, parentKey }));
+    this.#messages.add(added);
+    this.#hooks.onChanged(this);
   }
 
   /** Return the session's id, storing the session first if it has none; null after a failure. */
@@ -150,55 +274,62 @@ export class OpenSession {
 
   /** A turn that was never stored makes room for the next one; its text was given back. */
   #dropUnstored(): void {
-    const last = this.entries.value.at(-1);
+    const last = this.#messages.path.value.at(-1);
     if (last?.kind !== "answer" || !isUnstored(last.answer.value)) return;
-    this.entries.value = this.entries.value.slice(0, -2);
+    const said = last.parentKey === null ? undefined : this.#messages.get(last.parentKey);
+    const first = said?.kind === "user" && said.itemId === null ? said : last;
+    this.#messages.drop(first.key);
   }
 
-  /** `text` is the message; null for an answer that somebody else asked for. */
-  #followedHooks(text: string | null): FollowedHooks {
+  /** `text` is the message; null for an answer without one of this page. */
+  #hooksFor(key: string, text: string | null): FollowedHooks {
     return {
-      onAccepted: () => {
-        this.#holdsNothing = false;
-        this.#hooks.onChanged(this);
-      },
+      onAccepted: ({ answer }) => this.#onAccepted(key, answer.value),
       onSettled: ({ answer }) => {
+        this.#followed.delete(key);
         if (text !== null && isUnstored(answer.value)) this.#hooks.onRefused(this, text);
         else this.#hooks.onChanged(this);
       },
-      onLost: (followed) => void this.#recover(followed),
+      onLost: (followed) => void this.#recover(key, followed),
     };
+  }
+
+  #onAccepted(key: string, { itemId, parentItemId }: Answer): void {
+    const isFirst = this.#holdsNothing;
+    this.#holdsNothing = false;
+    const parentKey = this.#messages.get(key)?.parentKey ?? null;
+    this.#messages.name({
+      ...(itemId !== null && { [key]: itemId }),
+      ...(parentItemId !== null && parentKey !== null && { [parentKey]: parentItemId }),
+    });
+    this.#hooks.onChanged(this);
+    // The system prompt was stored with the session, under an id that only the server knows.
+    if (isFirst && this.systemPrompt.value.trim() !== "") void this.sync();
   }
 
   /**
    * Show what was stored of an answer that cannot be resumed. One that still runs would fail to
    * be resumed again, so it ends here.
    */
-  async #recover(followed: Followed): Promise<void> {
+  async #recover(key: string, followed: Followed): Promise<void> {
     const sessionId = this.id.value;
-    if (sessionId === null || this.#followed !== followed) return;
+    if (sessionId === null || this.#followed.get(key) !== followed) return;
     const { responseId } = followed.answer.value;
     try {
-      const { session, transcript } = await fetchStored(sessionId);
-      if (session.active_response_id === responseId) {
+      const stored = await fetchStored(sessionId);
+      if (stored.running.some(({ answer }) => answer.value.responseId === responseId)) {
         this.#feed.fail(followed, "not_resumable", t("answer.notFollowed"));
       } else {
         this.#feed.release(followed);
-        this.#show(session, transcript);
+        this.#followed.delete(key);
+        this.#messages.drop(key);
+        this.#show(stored, new Set());
         this.#hooks.onChanged(this);
       }
     } catch (error) {
       this.#feed.fail(followed, codeOf(error), messageOf(error));
     }
   }
-}
-
-/** The order matters: an answer that ends in between is in the messages, not lost. */
-async function fetchStored(
-  sessionId: string,
-): Promise<{ session: WireConversation; transcript: Transcript }> {
-  const session = await getSession(sessionId);
-  return { session, transcript: toTranscript(await listItems(sessionId)) };
 }
 
 function toLoadState(error: unknown): LoadState {

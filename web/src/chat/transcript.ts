@@ -1,54 +1,23 @@
-/**
- * A session's messages as the page shows them: what was stored, turned into entries.
- *
- * The first system message is no entry; it stands above the transcript.
- */
+/** A conversation as the server stores it, turned into the messages of a tree. */
 
-import { signal, type Signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 
-import { phaseOfIncomplete, promptOf, storedAnswer, toAnswerError, type Answer, type Phase } from "./answer";
 import type { WireItem } from "../wire/protocol";
+import { phaseOfIncomplete, promptOf, storedAnswer, toAnswerError, type Answer, type Phase } from "./answer";
+import type { Message } from "./message_tree";
 
-export interface UserEntry {
-  kind: "user";
-  key: string;
-  text: string;
+/** Return items, listed in the order of writing, as messages under their ids. */
+export function toMessages(items: readonly WireItem[]): Message[] {
+  return items.filter(({ type }) => type === "message").map(toMessage);
 }
 
-export interface AnswerEntry {
-  kind: "answer";
-  key: string;
-  answer: Signal<Answer>;
-}
-
-export type Entry = UserEntry | AnswerEntry;
-
-export interface Transcript {
-  systemPrompt: string;
-  entries: Entry[];
-}
-
-export function toTranscript(items: readonly WireItem[]): Transcript {
-  const transcript: Transcript = { systemPrompt: "", entries: [] };
-  for (const item of items) {
-    if (item.type !== "message") continue;
-    if (item.role === "user") {
-      transcript.entries.push({ kind: "user", key: item.id, text: textOf(item) });
-    } else if (item.role === "assistant") {
-      const answer = signal(toAnswer(item));
-      transcript.entries.push({ kind: "answer", key: item.id, answer });
-    } else if (transcript.systemPrompt === "") {
-      transcript.systemPrompt = textOf(item);
-    }
+function toMessage(item: WireItem): Message {
+  const place = { key: item.id, itemId: item.id, parentKey: item["chatserve:parent_id"] ?? null };
+  if (item.role === "assistant") {
+    const continues = item["chatserve:continues"] ?? false;
+    return { kind: "answer", ...place, answer: signal(toAnswer(item)), continues };
   }
-  return transcript;
-}
-
-/** Return whether the stored transcript already has the answer with this id. */
-export function hasAnswer(entries: readonly Entry[], responseId: string): boolean {
-  return entries.some(
-    (entry) => entry.kind === "answer" && entry.answer.value.responseId === responseId,
-  );
+  return { kind: item.role === "user" ? "user" : "system", ...place, text: textOf(item) };
 }
 
 function textOf(item: WireItem): string {

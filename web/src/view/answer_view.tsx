@@ -1,58 +1,82 @@
 /**
- * One answer: its progress in words, its text, how it ended, and its figures.
+ * One answer: its progress in words, its text, how it ended, its figures, what can be done with it.
  *
  * Reads the answer's own signal, so that a streaming answer renders nothing but itself.
  */
 
-import type { Signal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 
+import type { App } from "../app";
 import { isSettled, type Answer } from "../chat/answer";
+import { canRetry, endingWords, errorWords, progressWords } from "../chat/answer_words";
+import { wholeText, type AnswerEntry } from "../chat/entries";
 import { t } from "../i18n/catalogue";
 import { Markdown } from "../markdown/markdown";
-import { canRetry, endingWords, errorWords, progressWords } from "../chat/answer_words";
-import { CopyButton } from "./copy_button";
+import { AnswerActions } from "./answer_actions";
 import { Figures } from "./figures";
+import { MessageEditor } from "./message_editor";
 
 interface AnswerViewProps {
-  answer: Signal<Answer>;
+  app: App;
+  entry: AnswerEntry;
   isLive: boolean;
-  /** Null where trying again makes no sense: the answer is not the last one. */
-  onRetry: (() => void) | null;
+  /** Only there does it make sense to try again, or to go on. */
+  isLast: boolean;
 }
 
-export function AnswerView({ answer: { value: answer }, isLive, onRetry }: AnswerViewProps) {
+export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
+  const isEditing = useSignal(false);
+  const answer = entry.answer.value;
+  const text = wholeText(entry);
   const isDone = isSettled(answer);
   const progress = progressWords(answer, isLive);
-  const hasText = answer.text !== "";
   const isWriting = !isDone && isLive;
+  if (isEditing.value) {
+    return (
+      <MessageEditor
+        label={t("message.editAnswer")}
+        hint={t("message.editAnswerHint")}
+        submit={t("common.save")}
+        text={text}
+        onSubmit={(edited) => void app.rewrite(entry.key, edited)}
+        onClose={() => (isEditing.value = false)}
+      />
+    );
+  }
   return (
     <article
       class={isWriting ? "answer writing" : "answer"}
       aria-label={t("answer.label")}
       aria-busy={!isDone}
       data-phase={answer.phase}
+      data-key={entry.key}
     >
-      {hasText && <Markdown text={answer.text} isGrowing={!isDone} />}
+      {text !== "" && <Markdown text={text} isGrowing={!isDone} />}
       {!isDone && progress !== null && <p class="progress">{progress}</p>}
-      {answer.error !== null && <Failure answer={answer} onRetry={onRetry} />}
-      <Footer answer={answer} />
+      {answer.error !== null && (
+        <Failure answer={answer} onRetry={isLast ? () => void app.retry() : null} />
+      )}
+      <Footer answer={answer} hasText={text !== ""} />
+      {isDone && (
+        <AnswerActions
+          app={app}
+          entry={entry}
+          isLast={isLast}
+          onEdit={() => (isEditing.value = true)}
+        />
+      )}
     </article>
   );
 }
 
-function Footer({ answer }: { answer: Answer }) {
+function Footer({ answer, hasText }: { answer: Answer; hasText: boolean }) {
   const ending = endingWords(answer);
-  const hasBegun = answer.text !== "" || answer.usage !== null;
+  const hasBegun = hasText || answer.usage !== null;
   if (!hasBegun && ending === null) return null;
   return (
-    <footer>
-      <div class="facts">
-        {ending !== null && <span class="ending">{ending}</span>}
-        {hasBegun && <Figures answer={answer} />}
-      </div>
-      {isSettled(answer) && answer.text !== "" && (
-        <CopyButton label={t("answer.copy")} text={() => answer.text} />
-      )}
+    <footer class="facts">
+      {ending !== null && <span class="ending">{ending}</span>}
+      {hasBegun && <Figures answer={answer} />}
     </footer>
   );
 }

@@ -70,3 +70,33 @@ export const PanelIcon = () => (
     <path d="M3.5 4.5h13v11h-13zM12.5 4.5v11" />
   </Icon>
 );
+
+export const EditIcon = () => (
+  <Icon>
+    <path d="M4 16l.8-3.4L13.2 4.2l2.6 2.6-8.4 8.4zM11.5 6l2.5 2.5" />
+  </Icon>
+);
+
+export const RegenerateIcon = () => (
+  <Icon>
+    <path d="M15.5 10a5.5 5.5 0 1 1-1.6-3.9L16 8M16 4v4h-4" />
+  </Icon>
+);
+
+export const ContinueIcon = () => (
+  <Icon>
+    <path d="M4 10h11M10.5 5.5L15 10l-4.5 4.5" />
+  </Icon>
+);
+
+export const PreviousIcon = () => (
+  <Icon>
+    <path d="M12 5l-5 5 5 5" />
+  </Icon>
+);
+
+export const NextIcon = () => (
+  <Icon>
+    <path d="M8 5l5 5-5 5" />
+  </Icon>
+);

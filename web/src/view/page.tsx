@@ -17,6 +17,7 @@ import { LoginForm } from "./login_form";
 import { Sidebar } from "./sidebar";
 import { StatusLine } from "./status_line";
 import { TranscriptView } from "./transcript_view";
+import { UndoBar } from "./undo_bar";
 
 export function Page({ app }: { app: App }) {
   const sheet = useRef<HTMLDialogElement>(null);
@@ -46,6 +47,7 @@ export function Page({ app }: { app: App }) {
         {kind === "cache" && <LazyView key="cache" load={loadCacheView} props={{ app }} />}
         {kind === "operator" && <LazyView key="operator" load={loadOperatorView} props={{ app }} />}
         <StatusLine app={app} />
+        <UndoBar undo={app.undo} />
       </main>
       {isInspectorShown.value && (
         <aside class="inspector-panel" aria-label={t("inspector.label")}>

@@ -13,10 +13,11 @@ import type { App } from "../app";
 import type { OpenSession } from "../chat/open_session";
 import { t } from "../i18n/catalogue";
 import { Reading } from "../reading/reading";
-import type { Entry } from "../chat/transcript";
+import type { Entry } from "../chat/entries";
 import { AnswerView } from "./answer_view";
 import { DownIcon } from "./icons";
 import { StoredSystemPrompt } from "./stored_system_prompt";
+import { UserView } from "./user_view";
 
 export function TranscriptView({ app, session }: { app: App; session: OpenSession }) {
   const box = useRef<HTMLDivElement>(null);
@@ -39,9 +40,10 @@ export function TranscriptView({ app, session }: { app: App; session: OpenSessio
           {entries.map((entry, index) => (
             <EntryView
               key={entry.key}
+              app={app}
               entry={entry}
               isLive={isLive}
-              onRetry={index === entries.length - 1 ? () => void app.retry() : null}
+              isLast={index === entries.length - 1}
             />
           ))}
         </div>
@@ -60,20 +62,15 @@ export function TranscriptView({ app, session }: { app: App; session: OpenSessio
 }
 
 interface EntryViewProps {
+  app: App;
   entry: Entry;
   isLive: boolean;
-  onRetry: (() => void) | null;
+  isLast: boolean;
 }
 
-function EntryView({ entry, isLive, onRetry }: EntryViewProps) {
-  if (entry.kind === "answer") {
-    return <AnswerView answer={entry.answer} isLive={isLive} onRetry={onRetry} />;
-  }
-  return (
-    <article class="user" aria-label={t("session.you")} dir="auto">
-      {entry.text}
-    </article>
-  );
+function EntryView({ app, entry, isLive, isLast }: EntryViewProps) {
+  if (entry.kind === "user") return <UserView app={app} entry={entry} />;
+  return <AnswerView app={app} entry={entry} isLive={isLive} isLast={isLast} />;
 }
 
 /** Connect the scroll box to `reading`; a new message of the reader's own is followed. */

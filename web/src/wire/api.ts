@@ -13,6 +13,7 @@ import type {
   WireItem,
   WireList,
   WireModel,
+  WireResponse,
 } from "./protocol";
 
 const itemsPerPage = 100;
@@ -66,11 +67,15 @@ export function getSession(sessionId: string): Promise<WireConversation> {
   return call("GET", `v1/conversations/${encodeURIComponent(sessionId)}`);
 }
 
-/** Return all messages of a session, oldest first. */
+export function getResponse(responseId: string): Promise<WireResponse> {
+  return call("GET", `v1/responses/${encodeURIComponent(responseId)}`);
+}
+
+/** Return all messages of a session, of every branch, in the order of writing. */
 export async function listItems(sessionId: string): Promise<WireItem[]> {
   const items: WireItem[] = [];
   for (;;) {
-    const query = new URLSearchParams({ order: "asc", limit: String(itemsPerPage) });
+    const query = new URLSearchParams({ order: "asc", tree: "true", limit: String(itemsPerPage) });
     const last = items.at(-1);
     if (last !== undefined) query.set("after", last.id);
     const path = `v1/conversations/${encodeURIComponent(sessionId)}/items?${query}`;
@@ -82,6 +87,27 @@ export async function listItems(sessionId: string): Promise<WireItem[]> {
 
 export async function deleteSession(sessionId: string): Promise<void> {
   await call("DELETE", `v1/conversations/${encodeURIComponent(sessionId)}`);
+}
+
+/** Store a message that nobody computed after another one; `parentId` is an item or "root". */
+export async function addItem(
+  sessionId: string,
+  parentId: string,
+  role: WireItem["role"],
+  text: string,
+): Promise<WireItem[]> {
+  const path = `v1/conversations/${encodeURIComponent(sessionId)}/items`;
+  const items = [{ type: "message", role, content: text }];
+  const list = await call<WireList<WireItem>>("POST", path, {
+    items,
+    "chatserve:parent_id": parentId,
+  });
+  return list.data;
+}
+
+export async function deleteItem(sessionId: string, itemId: string): Promise<void> {
+  const path = `v1/conversations/${encodeURIComponent(sessionId)}/items`;
+  await call("DELETE", `${path}/${encodeURIComponent(itemId)}`);
 }
 
 async function call<T>(method: string, path: string, body?: object): Promise<T> {

@@ -37,6 +37,10 @@ export interface WireResponse {
   incomplete_details?: { reason?: string } | null;
   usage?: WireUsage | null;
   "chatserve:timings"?: WireTimings | null;
+  /** In a conversation: the answer's own message, and the message that it follows. */
+  "chatserve:message_id"?: string | null;
+  "chatserve:parent_id"?: string | null;
+  "chatserve:continues"?: boolean;
 }
 
 interface Framed {
@@ -123,8 +127,14 @@ export interface CreateMessage {
   event_id: string;
   model: string;
   conversation: string;
-  input: string;
-  max_output_tokens: number;
+  /** Nothing, to have a message answered anew that is there already. */
+  input: string | [];
+  /** The message to follow, or "root"; left out: the newest. */
+  "chatserve:parent_id"?: string;
+  /** The answer goes on from the text of the one that it follows. */
+  "chatserve:continue"?: true;
+  /** The sampling fields, and what else a create may have. */
+  [field: string]: unknown;
 }
 
 export interface CancelMessage {
@@ -191,7 +201,8 @@ export interface WireConversation {
   title: string;
   created_at: number;
   updated_at: number;
-  active_response_id: string | null;
+  active_response_ids: string[];
+  pinned?: boolean;
 }
 
 export interface WireItem {
@@ -200,6 +211,8 @@ export interface WireItem {
   role: "system" | "developer" | "user" | "assistant";
   status: "in_progress" | "completed" | "incomplete" | "failed";
   content: { type: string; text: string }[];
+  "chatserve:parent_id"?: string | null;
+  "chatserve:continues"?: boolean;
   "chatserve:response_id"?: string | null;
   "chatserve:usage"?: WireUsage | null;
   "chatserve:timings"?: WireTimings | null;

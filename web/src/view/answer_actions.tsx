@@ -1,0 +1,61 @@
+/** What can be done with an answer that has ended. */
+
+import type { App } from "../app";
+import { isUnstored } from "../chat/answer";
+import { wholeText, type AnswerEntry } from "../chat/entries";
+import { t } from "../i18n/catalogue";
+import { CopyButton } from "./copy_button";
+import { BinIcon, ContinueIcon, EditIcon, RegenerateIcon } from "./icons";
+import { SiblingSwitch } from "./sibling_switch";
+
+interface AnswerActionsProps {
+  app: App;
+  entry: AnswerEntry;
+  isLast: boolean;
+  onEdit: () => void;
+}
+
+export function AnswerActions({ app, entry, isLast, onEdit }: AnswerActionsProps) {
+  const answer = entry.answer.value;
+  const hasText = wholeText(entry) !== "";
+  const canContinue = isLast && hasText && (answer.phase === "cut" || answer.phase === "stopped");
+  if (isUnstored(answer)) return null;
+  return (
+    <div class="actions">
+      <SiblingSwitch app={app} entry={entry} />
+      {canContinue && (
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => void app.continueAnswer(entry.lastKey)}
+        >
+          <ContinueIcon /> {t("message.continue")}
+        </button>
+      )}
+      <button type="button" class="quiet" onClick={() => void app.regenerate(entry.key)}>
+        <RegenerateIcon /> {t("message.regenerate")}
+      </button>
+      {hasText && <CopyButton label={t("answer.copy")} text={() => wholeText(entry)} />}
+      {hasText && (
+        <button
+          type="button"
+          class="quiet"
+          aria-label={t("message.edit")}
+          title={t("message.edit")}
+          onClick={onEdit}
+        >
+          <EditIcon />
+        </button>
+      )}
+      <button
+        type="button"
+        class="quiet"
+        aria-label={t("message.delete")}
+        title={t("message.delete")}
+        onClick={() => app.deleteMessage(entry.key)}
+      >
+        <BinIcon />
+      </button>
+    </div>
+  );
+}
