@@ -85,7 +85,7 @@ def sampling_params(
         top_p=_given(fields.top_p, card.default_top_p),
         # -1 is another spelling of "the whole vocabulary".
         top_k=max(0, _given(fields.top_k, card.default_top_k)),
-        min_p=_given(fields.min_p, 0.0),
+        min_p=fields.min_p,
         min_tokens=min(fields.min_tokens, max_tokens),
         stop=tuple(fields.stop),
         stop_token_ids=tuple(fields.stop_token_ids),

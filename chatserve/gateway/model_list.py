@@ -22,6 +22,8 @@ from chatserve.gateway.replies import json_response
 from chatserve.gateway.services import Services
 from chatserve.identity import Identity
 from chatserve.protocol.errors import describe
+from chatserve.protocol.model_objects import ModelList, ModelObject
+from chatserve.protocol.sampling_description import sampling_fields_of
 from chatserve.store.tenants import Tenant
 from chatserve.text.chat_template import ChatMessage
 from chatserve.text.system_prompt import with_system_text
@@ -29,14 +31,15 @@ from chatserve.text.system_prompt import with_system_text
 
 @dataclass(frozen=True, slots=True)
 class AskedModel:
-    """What a request named as its model; `persona` is the text that such a one stands for."""
+    """What a request named as its model; `persona_text` is what the named persona stands for."""
 
     served: ServedModel
     persona: str | None = None
+    persona_text: str | None = None
 
     def messages(self, said: Sequence[ChatMessage]) -> list[ChatMessage]:
         """Return a conversation with the persona's text in front of its system message."""
-        return with_system_text(said, self.persona)
+        return with_system_text(said, self.persona_text)
 
 
 def routes() -> list[BaseRoute]:
@@ -88,11 +91,11 @@ async def list_models(request: Request) -> Response:
     tenant = await services.directory.tenant(identity_of(request).tenant)
     personas = alias_names(services.prompts, tenant.name)
     objects = [
-        _model_object(name, model)
+        _model_object(model, persona)
         for model in _usable(services, tenant)
-        for name in (model.card.name, *(f"{model.card.name}:{each}" for each in personas))
+        for persona in (None, *personas)
     ]
-    return json_response({"object": "list", "data": objects})
+    return json_response(ModelList(data=objects).model_dump(by_alias=True))
 
 
 async def get_model(request: Request) -> Response:
@@ -100,7 +103,7 @@ async def get_model(request: Request) -> Response:
     services: Services = request.app.state.services
     name: str = request.path_params["model"]
     found = await find_model(services, identity_of(request), name)
-    return json_response(_model_object(name, found.served))
+    return json_response(_model_object(found.served, found.persona).model_dump(by_alias=True))
 
 
 def _usable(services: Services, tenant: Tenant) -> list[ServedModel]:
@@ -117,20 +120,22 @@ def _find(services: Services, tenant: Tenant, name: str) -> AskedModel | None:
     if base not in usable:
         return None
     text = persona_text(services.prompts, tenant.name, persona)
-    return None if text is None else AskedModel(usable[base], text)
+    return None if text is None else AskedModel(usable[base], persona, text)
 
 
-def _model_object(name: str, model: ServedModel) -> dict[str, object]:
-    return {
-        "id": name,
-        "object": "model",
-        "created": model.loaded_at,
-        "owned_by": "chatserve",
-        "max_model_len": model.card.max_model_len,
-    }
+def _model_object(model: ServedModel, persona: str | None) -> ModelObject:
+    name = model.card.name
+    return ModelObject(
+        id=name if persona is None else f"{name}:{persona}",
+        created=model.loaded_at,
+        max_model_len=model.card.max_model_len,
+        base_model=name,
+        persona=persona,
+        sampling=sampling_fields_of(model.card),
+    )
 
 
 OPERATIONS = (
-    Operation("GET", "/v1/models", "List the models that can be asked"),
-    Operation("GET", "/v1/models/{model:path}", "Read a model", errors=(400,)),
+    Operation("GET", "/v1/models", "List the models that can be asked", reply=ModelList),
+    Operation("GET", "/v1/models/{model:path}", "Read a model", reply=ModelObject, errors=(400,)),
 )

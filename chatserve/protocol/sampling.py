@@ -15,6 +15,9 @@ MAX_STOPS = 16
 MAX_STOP_CHARS = 256
 MAX_STOP_TOKEN_IDS = 256
 
+OUTPUT_LIMIT_SYNONYMS = frozenset({"max_tokens", "max_completion_tokens"})
+"""What other surfaces call `max_output_tokens`."""
+
 
 def _one_or_many(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
@@ -39,7 +42,7 @@ class SamplingFields(BaseModel):
     temperature: float | None = Field(None, ge=0, le=2)
     top_p: float | None = Field(None, gt=0, le=1)
     top_k: int | None = Field(None, ge=-1)
-    min_p: float | None = Field(None, ge=0, le=1)
+    min_p: float = Field(0.0, ge=0, le=1)
     seed: int | None = Field(None, ge=-(2**63), lt=2**63)
     max_tokens: int | None = Field(None, ge=1)
     max_completion_tokens: int | None = Field(None, ge=1)

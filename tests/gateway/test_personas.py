@@ -222,7 +222,8 @@ async def test_an_alias_is_a_model_object_like_any_other(callers: Callers) -> No
     listed = (await callers.get("/v1/models", callers.acme))["data"]
     one = await callers.get("/v1/models/echo:help", callers.acme)
 
-    assert listed[1] == one == {**listed[0], "id": "echo:help"}
+    own = {"id": "echo:help", "chatserve:persona": "help"}
+    assert listed[1] == one == {**listed[0], **own}
 
 
 @pytest.mark.parametrize("name", ["echo:none", "echo:", ":help", "other:help", "echo:help:help"])
