@@ -61,7 +61,8 @@ class GenerationRequest:
     they say whose turn it is, whose cache it may see and whose limits hold. Among one tenant's
     requests a lower `priority` goes first. `timeout_ms` bounds the time from enqueue to the end of
     the answer. One that does not generate is computed for its prompt's KV alone: its answer ends
-    without a token.
+    without a token. The last `num_begun_tokens` of the prompt are the beginning of the answer, a
+    character that they leave unfinished included.
     """
 
     request_id: RequestId
@@ -74,6 +75,12 @@ class GenerationRequest:
     priority: int = 0
     timeout_ms: int | None = None
     generates: bool = True
+    num_begun_tokens: int = 0
+
+    @property
+    def begun_token_ids(self) -> tuple[int, ...]:
+        """The beginning of the answer, at the end of the prompt."""
+        return self.prompt_token_ids[len(self.prompt_token_ids) - self.num_begun_tokens :]
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -94,6 +101,7 @@ class GenerationRequest:
             priority=fields["priority"],
             timeout_ms=fields["timeout_ms"],
             generates=fields["generates"],
+            num_begun_tokens=fields["num_begun_tokens"],
         )
 
 

@@ -76,7 +76,7 @@ class EngineCore:
         """
         assert generation.tenant, f"{generation.request_id} belongs to nobody"
         request = Request.create(generation, resumed_token_ids)
-        text = RequestText(self._tokenizer, request.sampling)
+        text = RequestText(self._tokenizer, request.sampling, generation.begun_token_ids)
         for token_id in resumed_token_ids:
             if not text.stopped:
                 text.push(token_id, None)

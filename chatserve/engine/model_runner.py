@@ -98,7 +98,7 @@ class ModelRunner:
         banned: tuple[int, ...] = ()
         if request.num_output_tokens < params.min_tokens:
             banned = (*self._eos_token_ids, *params.stop_token_ids)
-        return SamplingRow(params, request.num_output_tokens, banned)
+        return SamplingRow(params, request.position_in_answer, banned)
 
 
 def _page_bytes(pool: Tensor, page_ids: Sequence[PageId]) -> memoryview:

@@ -30,6 +30,9 @@ class Request:
     prefix cache when the request was first admitted (None before that). `queued_step` is the step
     at which it began to wait.
 
+    The last `num_begun_tokens` of the prompt count as the answer's where a token's place in it
+    matters.
+
     A request of no output tokens ends when its prompt is computed. With `pin_as`, that is then
     pinned, or `pin_shortfall` says why not.
     """
@@ -40,6 +43,7 @@ class Request:
     num_prompt_tokens: int
     tenant: str
     user: str
+    num_begun_tokens: int = 0
     pin_as: PrefixName | None = None
     pin_shortfall: Shortfall | None = None
     queued_step: int = 0
@@ -67,6 +71,7 @@ class Request:
             num_prompt_tokens=len(request.prompt_token_ids),
             tenant=request.tenant,
             user=request.user,
+            num_begun_tokens=request.num_begun_tokens,
             pin_as=pin_as,
         )
 
@@ -77,6 +82,11 @@ class Request:
     @property
     def num_output_tokens(self) -> int:
         return len(self.token_ids) - self.num_prompt_tokens
+
+    @property
+    def position_in_answer(self) -> int:
+        """How many tokens of the answer there are, those that it was continued from included."""
+        return self.num_begun_tokens + self.num_output_tokens
 
     @property
     def num_uncomputed_tokens(self) -> int:

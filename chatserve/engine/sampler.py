@@ -38,7 +38,7 @@ Floats = npt.NDArray[np.floating[Any]]
 class SamplingRow:
     """How to sample one row of logits.
 
-    `position` counts the request's output tokens so far. `banned_token_ids` must not be chosen:
+    `position` counts the answer's tokens so far. `banned_token_ids` must not be chosen:
     the ends of a request that has not reached its `min_tokens`.
     """
 

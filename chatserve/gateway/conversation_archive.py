@@ -151,6 +151,7 @@ def _archived_item(message: Message) -> ArchivedItem:
             "text": message.content,
             "created_at": message.created_at,
             "status": message.status.value,
+            "continues": message.continues,
         }
     )
 
@@ -179,6 +180,7 @@ def _messages(archived: ArchivedConversation) -> list[Message]:
             item.created_at,
             status=MessageStatus(item.status),
             parent_id=new_ids[item.parent_id] if item.parent_id else None,
+            continues=item.continues,
         )
         for item in archived.items
     ]

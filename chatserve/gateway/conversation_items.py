@@ -4,6 +4,8 @@ Owns which of them a list shows: the branch that was written to last, the one th
 the caller names, or all.
 """
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -83,7 +85,7 @@ async def delete_item(request: Request) -> Response:
 def item_object(message: Message) -> ItemObject:
     """Return a message as clients see it."""
     status = "completed" if message.status is MessageStatus.COMPLETED else "incomplete"
-    members = {
+    members: dict[str, Any] = {
         "id": message.message_id,
         "type": "message",
         "role": message.role,
@@ -94,6 +96,8 @@ def item_object(message: Message) -> ItemObject:
     }
     if message.outcome is not None:
         members |= item_ending(message.outcome)
+    if message.continues:
+        members["continues"] = True
     return ItemObject.model_validate(members)
 
 

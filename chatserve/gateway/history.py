@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from chatserve.engine.api import RequestId
 from chatserve.error_codes import ErrorCode
-from chatserve.errors import Conflict, NotFound
+from chatserve.errors import Conflict, InvalidRequest, NotFound
 from chatserve.identity import Identity
 from chatserve.protocol.errors import describe
 from chatserve.protocol.responses import ResponseFields
 from chatserve.store.connection import Store
 from chatserve.store.responses import ResponseRecord
-from chatserve.store.sessions import Message, Session
+from chatserve.store.sessions import Message, MessageStatus, Session, turn_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,8 @@ async def read_history(
 
     Raises:
         NotFound: There is no such session or response.
-        Conflict: The response has not ended yet.
+        Conflict: The response has not ended yet, or what is to be continued.
+        InvalidRequest: What is to be continued is no answer that was cut.
     """
     if fields.conversation is not None:
         return await _session_history(store, fields, identity)
@@ -97,9 +98,26 @@ def no_session(session_id: str) -> NotFound:
 
 async def _session_history(store: Store, fields: ResponseFields, identity: Identity) -> History:
     session_id = fields.conversation or ""
-    await owned_session(store, identity, session_id)
+    session = await owned_session(store, identity, session_id)
     transcript = await store.sessions.transcript(session_id)
-    return History(tuple(transcript.before_turn(fields.parent_id)), session_id)
+    messages = transcript.before_turn(fields.parent_id)
+    if fields.continues:
+        _check_cut(messages[-1:], session, fields.parent_id)
+    return History(tuple(messages), session_id)
+
+
+def _check_cut(last: Sequence[Message], session: Session, parent_id: str | None) -> None:
+    """Raise unless a history ends with an answer that was cut."""
+    if any(
+        each.role == "assistant" and each.status is not MessageStatus.COMPLETED for each in last
+    ):
+        return
+    if parent_id is None and session.active_response_ids:
+        raise turn_error("busy", session.session_id, None)
+    what = f"message {describe(last[0].message_id)} is" if last else "the conversation has"
+    raise InvalidRequest(
+        f"chatserve:continue: {what} no answer that was cut", param="chatserve:continue"
+    )
 
 
 async def _lineage(

@@ -50,6 +50,12 @@ class ServedModel:
             return self.encoder.prompt_token_ids(messages)
         return await asyncio.to_thread(self.encoder.prompt_token_ids, messages)
 
+    async def begun_token_ids(self, answer: ChatMessage) -> tuple[int, ...]:
+        """Return what goes behind the prompt of an answer that is to go on."""
+        if len(answer.content) <= MAX_INLINE_CHARS:
+            return self.encoder.begun_token_ids(answer)
+        return await asyncio.to_thread(self.encoder.begun_token_ids, answer)
+
     async def text_token_ids(self, text: str) -> tuple[int, ...]:
         """Return the prompt that continues a raw text."""
         if len(text) <= MAX_INLINE_CHARS:

@@ -15,6 +15,7 @@ from chatserve.gateway.generation import Draft
 from chatserve.gateway.history import History, read_history
 from chatserve.gateway.ids import new_id
 from chatserve.gateway.model_list import find_model
+from chatserve.gateway.models import ServedModel
 from chatserve.gateway.personas import resolve_prompt
 from chatserve.gateway.services import Services
 from chatserve.identity import Identity
@@ -23,7 +24,7 @@ from chatserve.protocol.messages import InputMessage
 from chatserve.protocol.responses import ResponseFields, ResponseRequest
 from chatserve.store.keys import LOG_TTL_S
 from chatserve.store.responses import Abandonment, ResponseRecord
-from chatserve.store.sessions import Message, SessionTurn
+from chatserve.store.sessions import Message, SessionTurn, joined
 from chatserve.text.chat_template import ChatMessage
 
 # How long an unstored response can be built on at most: it goes with its connection, unless the
@@ -31,6 +32,7 @@ from chatserve.text.chat_template import ChatMessage
 UNSTORED_TTL_S = 3600
 
 _IGNORED = "ignored"
+_CONTINUE = "chatserve:continue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,14 @@ class Order:
     is_http: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """What the model is given; the last `num_begun` ids begin the answer that it goes on with."""
+
+    token_ids: tuple[int, ...]
+    num_begun: int
+
+
 async def draft_response(services: Services, order: Order) -> Draft:
     """Return a generation for a create. Nothing is stored yet.
 
@@ -63,17 +73,20 @@ async def draft_response(services: Services, order: Order) -> Draft:
     history = await read_history(services.store, fields, order.identity, order.own)
     new_messages = to_messages(fields.input)
     messages = _prompt_messages(await _instructions(services, order), history, new_messages)
+    begun = messages.pop() if fields.continues else None
     prompt_messages = services.preamble.before(asked.messages(messages))
-    prompt = await model.chat_token_ids(prompt_messages)
-    check_prompt(prompt, model.card, param="input")
+    prompt = await _prompt(model, prompt_messages, begun)
+    check_prompt(prompt.token_ids, model.card, param="input")
     sampling = sampling_params(
         request.sampling,
         model.card,
-        prompt_len=len(prompt),
-        default_max_tokens=await services.quotas.default_max_tokens(order.identity, len(prompt)),
+        prompt_len=len(prompt.token_ids),
+        default_max_tokens=await services.quotas.default_max_tokens(
+            order.identity, len(prompt.token_ids)
+        ),
     )
     # A warm-up only reads its conversation.
-    turn = _turn(history, fields.parent_id, new_messages) if fields.generate else None
+    turn = _turn(history, fields, new_messages) if fields.generate else None
     record = ResponseRecord(
         response_id=order.response_id,
         model=model.card.name,
@@ -86,7 +99,7 @@ async def draft_response(services: Services, order: Order) -> Draft:
         fingerprint=request.fingerprint if order.is_repeatable else "",
         generates=fields.generate,
         session_id=turn.session_id if turn else None,
-        parent_id=turn.messages[-1].message_id if turn else "",
+        parent_id=(*history.messages, *new_messages)[-1].message_id if turn else "",
         request={**_echo(fields, sampling), _IGNORED: list(request.ignored)},
         messages=() if turn else (*history.messages, *new_messages),
     )
@@ -111,6 +124,7 @@ def head_of(record: ResponseRecord) -> ResponseHead:
         echo=echo,
         ignored=tuple(record.request.get(_IGNORED, ())),
         generates=record.generates,
+        continues=record.request.get(_CONTINUE, False),
     )
 
 
@@ -136,15 +150,22 @@ def _prompt_messages(
     system = [ChatMessage("system", instructions)] if instructions else []
     said = [
         ChatMessage(message.role, message.content, message.token_ids)
-        for message in (*history.messages, *new_messages)
+        for message in joined((*history.messages, *new_messages))
     ]
     return system + said
+
+
+async def _prompt(
+    model: ServedModel, messages: Sequence[ChatMessage], begun: ChatMessage | None
+) -> _Prompt:
+    begun_ids = await model.begun_token_ids(begun) if begun is not None else ()
+    return _Prompt(await model.chat_token_ids(messages) + begun_ids, len(begun_ids))
 
 
 def _generation(
     order: Order,
     record: ResponseRecord,
-    prompt: tuple[int, ...],
+    prompt: _Prompt,
     sampling: SamplingParams,
     max_timeout_s: float | None,
 ) -> GenerationRequest:
@@ -152,7 +173,7 @@ def _generation(
     return GenerationRequest(
         order.response_id,
         record.model,
-        prompt,
+        prompt.token_ids,
         sampling if generates else replace(sampling, max_tokens=1, min_tokens=0),
         tenant=order.identity.tenant,
         user=order.identity.user,
@@ -160,6 +181,7 @@ def _generation(
         priority=queue.priority,
         timeout_ms=timeout_ms(queue.timeout, max_timeout_s),
         generates=generates,
+        num_begun_tokens=prompt.num_begun,
     )
 
 
@@ -181,16 +203,19 @@ def _abandonment(order: Order, turn: SessionTurn | None) -> Abandonment:
 
 
 def _turn(
-    history: History, parent_id: str | None, new_messages: tuple[Message, ...]
+    history: History, fields: ResponseFields, new_messages: tuple[Message, ...]
 ) -> SessionTurn | None:
     if history.session_id is None:
         return None
     leaf_id = history.messages[-1].message_id if history.messages else ""
-    return SessionTurn(history.session_id, new_messages, parent_id, leaf_id)
+    return SessionTurn(
+        history.session_id, new_messages, fields.parent_id, leaf_id, continues=fields.continues
+    )
 
 
 def _echo(fields: ResponseFields, sampling: SamplingParams) -> dict[str, Any]:
     return {
+        **({_CONTINUE: True} if fields.continues else {}),
         "instructions": fields.instructions,
         "prompt": fields.prompt and fields.prompt.model_dump(),
         "conversation": {"id": fields.conversation} if fields.conversation else None,

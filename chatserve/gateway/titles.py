@@ -27,7 +27,7 @@ from chatserve.store.connection import Store
 from chatserve.store.fair_queue import Place
 from chatserve.store.log_readers import LogReaders
 from chatserve.store.responses import Abandonment, ResponseRecord
-from chatserve.store.sessions import Message, TitleSource
+from chatserve.store.sessions import Message, TitleSource, joined
 from chatserve.text.chat_template import ChatMessage
 
 logger = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class Titles:
 
     async def _only_answer(self, session_id: str) -> Message | None:
         """Return the last message of a conversation if it is its only answer, and has text."""
-        branch = (await self._store.sessions.transcript(session_id)).branch()
+        branch = joined((await self._store.sessions.transcript(session_id)).branch())
         answers = [message for message in branch if message.role == "assistant"]
         return branch[-1] if answers == branch[-1:] and branch[-1].content.strip() else None
 

@@ -29,6 +29,8 @@ _DOCUMENT = ConfigDict(strict=True, frozen=True, extra="forbid")
 class ArchivedItem(BaseModel):
     """One message; `parent_id` is the one that it follows, null at the root level.
 
+    One that `continues` is the same answer as its parent, which had been cut.
+
     Owns: nothing beyond its values.
     Used from: export and import.
     """
@@ -41,6 +43,7 @@ class ArchivedItem(BaseModel):
     text: str
     created_at: Time
     status: Literal["completed", "incomplete", "failed"] = "completed"
+    continues: bool = False
 
 
 class ArchivedConversation(BaseModel):
@@ -113,13 +116,16 @@ def archive_head() -> dict[str, Any]:
 
 def _check_tree(items: list[ArchivedItem], path: str) -> None:
     """Raise InvalidRequest unless every item's parent is one of those before it."""
-    known: set[str] = set()
+    known: dict[str, Role] = {}
     for place, item in enumerate(items):
         if item.id in known:
             raise _fault(f"{path}[{place}].id", "an earlier item has this id")
         if item.parent_id is not None and item.parent_id not in known:
             raise _fault(f"{path}[{place}].parent_id", "no earlier item has this id")
-        known.add(item.id)
+        roles = {item.role, known.get(item.parent_id or "")}
+        if item.continues and roles != {"assistant"}:
+            raise _fault(f"{path}[{place}].continues", "an answer continues an answer")
+        known[item.id] = item.role
 
 
 def _fault(path: str, reason: str) -> InvalidRequest:

@@ -112,6 +112,7 @@ class ItemObject(Reply):
     timings: Annotated[dict[str, Any] | None, Field(alias="chatserve:timings")] = None
     incomplete_reason: Annotated[str | None, Field(alias="chatserve:incomplete_reason")] = None
     error: Annotated[dict[str, Any] | None, Field(alias="chatserve:error")] = None
+    continues: Annotated[bool, Field(alias="chatserve:continues")] = False
 
 
 class ItemList(Reply):

@@ -18,6 +18,9 @@ from chatserve.error_codes import ErrorCode
 OUTPUT_INDEX = 0
 CONTENT_INDEX = 0
 
+CONTINUES = "chatserve:continues"
+"""On an item that goes on with the one before it."""
+
 REASON_LENGTH = "max_output_tokens"
 REASON_CANCELLED = "chatserve:cancelled"
 
@@ -27,7 +30,8 @@ class ResponseHead:
     """What is known of a response before its first event, and never changes after.
 
     `echo` are the request's fields that the response object repeats; `ignored` the names that the
-    client sent and nobody knew. One that does not generate never has an output.
+    client sent and nobody knew. One that does not generate never has an output. The output of one
+    that `continues` goes on with the item before it.
     """
 
     response_id: str
@@ -37,6 +41,7 @@ class ResponseHead:
     echo: dict[str, Any] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     generates: bool = True
+    continues: bool = False
 
 
 class ResponseProjector:
@@ -135,13 +140,14 @@ class ResponseProjector:
         }
 
     def _item(self, status: str) -> dict[str, Any]:
-        return {
+        item: dict[str, Any] = {
             "id": self._head.message_id,
             "type": "message",
             "role": "assistant",
             "status": status,
             "content": [text_part(self.text)],
         }
+        return {**item, CONTINUES: True} if self._head.continues else item
 
     def _response(self) -> dict[str, Any]:
         return {

@@ -6,7 +6,7 @@ past in one of three ways: not at all (`input` is everything), by `previous_resp
 the gateway.
 
 `generate: false` asks for no answer, only for the prompt to be in the cache, so its input may be
-empty.
+empty. `chatserve:continue` asks for the rest of an answer that was cut, so it has none.
 """
 
 from dataclasses import dataclass
@@ -99,6 +99,7 @@ class ResponseFields(BaseModel):
     prompt: _PromptFields | None = None
     conversation: Annotated[Id, BeforeValidator(_conversation_id)] | None = None
     parent_id: Annotated[Id | None, Field(alias="chatserve:parent_id")] = None
+    continues: Annotated[bool, Field(alias="chatserve:continue")] = False
     previous_response_id: Id | None = None
     store: bool = True
     background: bool = False
@@ -123,6 +124,18 @@ class ResponseFields(BaseModel):
         if self.parent_id is not None and self.conversation is None:
             raise PydanticCustomError(
                 "conflict", "chatserve:parent_id names a message of the conversation to be named"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _continues_an_answer(self) -> Self:
+        if self.continues and self.conversation is None:
+            raise PydanticCustomError(
+                "conflict", "chatserve:continue needs the conversation that the answer is in"
+            )
+        if self.continues and (self.input or not self.generate):
+            raise PydanticCustomError(
+                "conflict", "chatserve:continue goes on with an answer: there can be no input"
             )
         return self
 
@@ -195,7 +208,7 @@ def _take(body: Body, *, stream: bool) -> ResponseRequest:
         raise InvalidRequest(
             "background: an answer that is not stored could never be read", param="background"
         )
-    if fields.generate and not fields.input:
+    if fields.generate and not fields.continues and not fields.input:
         _refuse_no_input(body)
     sampling = body.take(SamplingFields)
     queue = body.take(QueueFields)

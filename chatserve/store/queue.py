@@ -337,6 +337,7 @@ def _enqueue_arguments(
         "title": turn.title,
         "parent_id": turn.parent_id,
         "leaf_id": turn.expected_leaf_id,
+        "continues": turn.continues or None,
         "max_answers": MAX_ANSWERS,
         "priority": request.priority,
         "timeout_ms": request.timeout_ms,

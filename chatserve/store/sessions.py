@@ -60,7 +60,8 @@ class Message:
 
     `role` is system, developer, user or assistant. An assistant's message has the response that
     made it, the token ids that the model produced, and how it ended. `parent_id` is the message
-    that it follows, None at the root level; it may name one that has been deleted.
+    that it follows, None at the root level; it may name one that has been deleted. One that
+    `continues` its parent is the same answer, which had been cut.
     """
 
     message_id: str
@@ -72,6 +73,7 @@ class Message:
     token_ids: tuple[int, ...] = ()
     outcome: Outcome | None = None
     parent_id: str | None = None
+    continues: bool = False
 
     def to_fields(self) -> list[Value]:
         """Return what is stored; the script that ends an answer writes the same fields.
@@ -89,6 +91,7 @@ class Message:
                 "status": self.status.value,
                 "token_ids": pack_token_ids(self.token_ids),
                 "outcome": dump_outcome(self.outcome),
+                "continues": int(self.continues),
             }
         )
 
@@ -104,7 +107,23 @@ class Message:
             token_ids=unpack_token_ids(fields["token_ids"]),
             outcome=load_outcome(fields["outcome"]),
             parent_id=fields["parent_id"] or None,
+            continues=fields["continues"] == "1",
         )
+
+
+def joined(messages: Sequence[Message]) -> list[Message]:
+    """Return messages with each answer and those that continue it as one, which ends as they do."""
+    whole: list[Message] = []
+    for message in messages:
+        if message.continues:
+            begun = whole.pop()
+            content, token_ids = (
+                begun.content + message.content,
+                begun.token_ids + message.token_ids,
+            )
+            message = replace(message, content=content, token_ids=token_ids)
+        whole.append(message)
+    return whole
 
 
 def in_a_row(messages: Sequence[Message]) -> list[Message]:
@@ -195,13 +214,15 @@ class SessionTurn:
     With a `parent_id` the turn is a branch that follows that message, next to whatever follows it
     already; ROOT begins anew. Without one it follows the message written last, and is refused while
     an answer is in flight, or when that message is no longer `expected_leaf_id`: the one with which
-    the history ended that the prompt was built from, empty for no message, None for any.
+    the history ended that the prompt was built from, empty for no message, None for any. A turn
+    that `continues` has no messages: its answer goes on with the one that it follows.
     """
 
     session_id: str
     messages: tuple[Message, ...]
     parent_id: str | None = None
     expected_leaf_id: str | None = None
+    continues: bool = False
 
     @property
     def title(self) -> str:
@@ -232,8 +253,8 @@ class Transcript:
         self._messages: dict[str, Message] = {}
         for message in messages:
             parent_id = self.tree.parent(message.message_id)
-            if parent_id != message.parent_id:
-                message = replace(message, parent_id=parent_id)
+            if parent_id != message.parent_id:  # what it continued is gone as well
+                message = replace(message, parent_id=parent_id, continues=False)
             self._messages.setdefault(message.message_id, message)
 
     def __getitem__(self, message_id: str) -> Message:

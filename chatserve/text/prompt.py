@@ -6,7 +6,9 @@ Owns the rules that need both template and tokenizer:
   vocabulary has its tokens; else chat is refused.
 - A raw prompt is plain text: control tokens spelled out in it stay characters.
 - A model that wants BOS gets exactly one, written by its template or else put in front.
-- The ids of an earlier answer stand for its text only if they spell exactly that text.
+- The ids of an earlier answer stand for its text only if they spell exactly that text; an answer
+  that was cut may have ids for half a character behind it.
+- To go on with an answer is to ask for it again, and to put its ids behind the prompt that it had.
 """
 
 from collections.abc import Sequence
@@ -50,6 +52,11 @@ class PromptEncoder:
             )
         segments = self._template.render([self._with_proven_ids(each) for each in messages])
         return self._with_bos(self.tokenizer.encode_segments(segments))
+
+    def begun_token_ids(self, answer: ChatMessage) -> tuple[int, ...]:
+        """Return what goes behind the prompt of an answer to go on where its text ends."""
+        proven = self._with_proven_ids(answer).token_ids
+        return proven or tuple(self.tokenizer.encode(answer.content))
 
     def completion_token_ids(self, prompt: str) -> tuple[int, ...]:
         """Return the prompt that continues a raw text."""
@@ -96,6 +103,6 @@ class PromptEncoder:
         is_proven = (
             message.role == "assistant"
             and not any(map(self.tokenizer.is_special, token_ids))
-            and self.tokenizer.decode(token_ids) == message.content
+            and self.tokenizer.spells(token_ids, message.content)
         )
         return replace(message, token_ids=tuple(token_ids) if is_proven else ())

@@ -9,6 +9,7 @@ tokens (`aliases`): merges, whitespace rules and the space before a first word t
 the model's own encoding of the whole prompt.
 """
 
+import codecs
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -87,6 +88,14 @@ class Tokenizer:
         if self.drops_leading_space:
             answer = answer.removeprefix(b" ")
         return answer.decode(errors="replace")
+
+    def spells(self, token_ids: Sequence[int], text: str) -> bool:
+        """Say whether an answer of these ids shows this text, whole or cut within a character."""
+        spelled = self.decode_bytes(token_ids, skip_special=True)
+        if self.drops_leading_space:
+            spelled = spelled.removeprefix(b" ")
+        cut = codecs.getincrementaldecoder("utf-8")(errors="replace").decode(spelled)
+        return text in (cut, spelled.decode(errors="replace"))
 
     def decode_bytes(self, token_ids: Iterable[int], *, skip_special: bool) -> bytes:
         """Return the bytes of a piece of an answer, with the leading space it may drop."""

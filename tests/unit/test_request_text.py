@@ -1,7 +1,12 @@
 """From a request's tokens to what may be shown."""
 
 import pytest
-from unit.tokenizer_helpers import byte_level_definition, make_tokenizer
+from unit.tokenizer_helpers import (
+    Definition,
+    byte_level_definition,
+    make_tokenizer,
+    sentencepiece_definition,
+)
 
 from chatserve.engine.api import FinishReason, SamplingParams
 from chatserve.engine.request_text import RequestText
@@ -42,3 +47,31 @@ def test_the_token_that_stops_a_request_is_no_text() -> None:
     shown = request_text.push(letter, None) + request_text.push(letter, FinishReason.STOP)
 
     assert shown == "a"
+
+
+@pytest.mark.parametrize(
+    "definition", [byte_level_definition(), sentencepiece_definition()], ids=["bytes", "pieces"]
+)
+def test_cut_text_and_what_goes_on_with_it_are_the_uncut_text(definition: Definition) -> None:
+    tokenizer = make_tokenizer(definition)
+    text = "the lazy dog 漢字 jumps"
+    token_ids = tokenizer.encode(text)
+    params = SamplingParams(max_tokens=99, seed=0)
+
+    for cut in range(1, len(token_ids)):
+        begun = RequestText(tokenizer, params)
+        rest = RequestText(tokenizer, params, token_ids[:cut])
+        shown = "".join(begun.push(each, None) for each in token_ids[: cut - 1])
+        shown += begun.push(token_ids[cut - 1], FinishReason.LENGTH)
+        shown += "".join(rest.push(each, None) for each in token_ids[cut:])
+
+        assert shown == text
+
+
+def test_half_a_character_is_told_only_where_the_answer_has_ended() -> None:
+    params = SamplingParams(max_tokens=9, seed=0)
+    half = TOKENIZER.encode("漢")[0]
+    cut, ended = RequestText(TOKENIZER, params), RequestText(TOKENIZER, params)
+
+    assert cut.push(half, FinishReason.LENGTH) == ""
+    assert ended.push(half, None) + ended.push(half, FinishReason.STOP) == "\ufffd"

@@ -245,6 +245,20 @@ def test_the_next_prompt_continues_the_tokens_of_the_answer(
     assert second_turn.count(END) == 4
 
 
+@pytest.mark.parametrize("text", ["the la", "the ", "the \n", ""])
+def test_an_answer_goes_on_behind_its_own_ids_or_else_its_text(text: str) -> None:
+    produced = letter_ids(text)
+    half = ENCODER.tokenizer.encode("字")[:1]
+
+    begun = [
+        ENCODER.begun_token_ids(ChatMessage("assistant", text, ids))
+        for ids in (produced, (*produced, *half), letter_ids("other"), ())
+    ]
+
+    as_text = tuple(ENCODER.tokenizer.encode(text))
+    assert begun == [produced, (*produced, *half), as_text, as_text]
+
+
 def test_answers_with_and_without_ids_mix() -> None:
     answer = "the lazy dog"
     messages = [

@@ -19,6 +19,7 @@
 --   reader:{gateway}               set while that gateway has readers of the answer, see reading.py
 --   session_id, message_id         where the answer goes at the end; session_id may be empty
 --   parent_id                      in a session, the message that the answer follows
+--   continues                      set when it goes on with that message, which is an answer
 
 -- Server time, the one clock that all gateways and workers share.
 local function now_us()

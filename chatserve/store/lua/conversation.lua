@@ -133,6 +133,7 @@ local function begin_turn(id, options, at)
   local answers = answers_of(options.session_id)
   answers[#answers + 1] = id
   redis.call('HSET', KEY.request .. id, 'parent_id', append_to(options, at))
+  if options.continues then redis.call('HSET', KEY.request .. id, 'continues', 1) end
   redis.call('HSET', session, 'active_response_ids', table.concat(answers, ' '))
   if redis.call('HGET', session, 'title') == '' then
     redis.call('HSET', session, 'title', options.title, 'title_source', 'words')
@@ -152,6 +153,7 @@ local function end_turn(id, session_id, message_id, answer)
     'message_id', message_id, 'parent_id', redis.call('HGET', KEY.request .. id, 'parent_id'),
     'role', 'assistant', 'content', answer.text,
     'created_at', math.floor(now_ms() / 1000), 'response_id', id, 'status', answer.status,
-    'token_ids', answer.token_ids, 'outcome', answer.outcome})
+    'token_ids', answer.token_ids, 'outcome', answer.outcome,
+    'continues', redis.call('HGET', KEY.request .. id, 'continues') or '0'})
   touch_session(session_id)
 end

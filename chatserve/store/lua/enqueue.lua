@@ -4,7 +4,7 @@
 -- Keys:      request, response, log:{id}; bell, and those of fair_queue.lua; session,
 --            messages, tree:{session}; sessions or archived
 -- Arguments: options (JSON: id, max_queue, session_id ('' for none) and with it title and a target,
---            see refusal_of; priority, timeout_ms, route (the worker that it is meant for), limits
+--            see refusal_of, and continues; priority, timeout_ms, route (the worker that it is meant for), limits
 --            (see reserve)), then runs (see take): the request's own fields, model and tenant first;
 --            the record's fields, the event CREATED, the event QUEUED, and each message's fields
 -- Returns:   {'queued', position, ms until its turn, what tell_limits says}, or {'full', how many
