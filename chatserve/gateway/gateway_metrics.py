@@ -29,7 +29,9 @@ class GatewayMetrics:
     def __init__(self, lag: LoopLag) -> None:
         self.registry = CollectorRegistry()
         self._outboxes: set[Outbox] = set()
-        self._gauge("chatserve_connections", "WebSockets open right now.", self._num_outboxes)
+        self._gauge(
+            "chatserve_connections", "WebSockets open right now.", lambda: self.num_connections
+        )
         self._gauge("chatserve_outbox_bytes", "Bytes that wait for slow peers.", self._outbox_bytes)
         self._gauge(
             "chatserve_event_loop_lag_seconds",
@@ -47,6 +49,11 @@ class GatewayMetrics:
         )
         self._ttft = Histogram(*TTFT, buckets=TTFT_BUCKETS, registry=self.registry)
         self._itl = Histogram(*ITL, buckets=ITL_BUCKETS, registry=self.registry)
+
+    @property
+    def num_connections(self) -> int:
+        """The WebSockets that are open."""
+        return len(self._outboxes)
 
     @contextmanager
     def serving(self, outbox: Outbox) -> Iterator[None]:
@@ -70,9 +77,6 @@ class GatewayMetrics:
 
     def _gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
         Gauge(name, text, registry=self.registry).set_function(value)
-
-    def _num_outboxes(self) -> float:
-        return len(self._outboxes)
 
     def _outbox_bytes(self) -> float:
         return sum(outbox.num_bytes for outbox in self._outboxes)

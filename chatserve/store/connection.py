@@ -18,6 +18,7 @@ from chatserve.store.logins import Logins
 from chatserve.store.prompt_news import PromptNews
 from chatserve.store.prompts import Prompts
 from chatserve.store.queue import RequestQueue
+from chatserve.store.queue_load import QueueLoad
 from chatserve.store.reading import Reading
 from chatserve.store.redis_client import RedisClient
 from chatserve.store.response_log import ResponseLog
@@ -47,6 +48,7 @@ class Store:
         self.commands = RedisClient.for_commands(url, is_cluster=is_cluster)
         self.blocking = RedisClient.for_blocking(url, is_cluster=is_cluster)
         self.queue = RequestQueue(self.commands, self.blocking, self.partitions)
+        self.load = QueueLoad(self.commands, self.partitions)
         self.log = ResponseLog(self.commands, self.partitions)
         self.responses = Responses(self.commands, self.partitions)
         self.reading = Reading(self.commands, self.partitions)

@@ -4,12 +4,13 @@ Owns the leases: a connection counts while its gateway renews it, so that those 
 was killed are forgotten by themselves. Knows no sockets.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chatserve.store import keys, scripts
 from chatserve.store.codec import Command, Value, counted, dump_json
 from chatserve.store.keys import Partition, Partitions
+from chatserve.store.limits import tenant_scope
 from chatserve.store.redis_client import RedisClient
 
 LEASE_MS = 20_000
@@ -69,15 +70,29 @@ class ConnectionLeases:
             [call for partition, each in runs.items() for call in _calls(partition, each)],
         )
 
+    async def count(self, tenants: Sequence[str]) -> list[int]:
+        """Return how many connections count for each of these tenants now."""
+        seconds, microseconds = await self._redis.call("TIME")
+        now_ms = int(seconds) * 1000 + int(microseconds) // 1000
+        counts: list[int] = await self._redis.call_many(
+            [
+                ("ZCOUNT", self._key(tenant, tenant_scope(tenant)), f"({now_ms}", "+inf")
+                for tenant in tenants
+            ]
+        )
+        return counts
+
     async def release(self, connection: CountedConnection) -> None:
         """Count a connection no longer; a repetition does no harm."""
-        partition = self._partitions.of_tenant(connection.tenant)
         await self._redis.call_many(
             [
-                ("ZREM", partition.key(keys.CONNECTIONS + scope.name), connection.connection_id)
+                ("ZREM", self._key(connection.tenant, scope.name), connection.connection_id)
                 for scope in connection.scopes
             ]
         )
+
+    def _key(self, tenant: str, scope_name: str) -> str:
+        return self._partitions.of_tenant(tenant).key(keys.CONNECTIONS + scope_name)
 
 
 def _calls(partition: Partition, runs: list[list[Value]]) -> Iterable[Command]:

@@ -17,9 +17,9 @@ front of each script.
                                                     join_readers, (2)
     log:{id}             stream  10 min after end   enqueue, append, (2)         ResponseLog, reader
     waiting:{model}      zset    a day, refreshed   enqueue, claim, append, (2)  claim, enqueue
-    line:{model, t}      zset    a day, refreshed   enqueue, claim, (2)          claim, position
+    line:{model, t}      zset    a day, refreshed   enqueue, claim, (2)          claim, QueueLoad
     counters:{model}     zset    a day, refreshed   enqueue, claim, append, (2)  enqueue
-    seats:{model}        hash    a day, refreshed   claim, append, (2)           claim, append, (2)
+    seats:{model}        hash    a day, refreshed   claim, append, (2)           claim, QueueLoad
     flow:{model}         hash    a day, refreshed   enqueue, claim, append, (2)  depth, enqueue
     pace:{model}         hash    a day, refreshed   claim, (2)                   enqueue, position
     deadlines            zset    while not empty    enqueue, claim, (2)          end_overdue

@@ -14,10 +14,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from chatserve.store import scripts
-from chatserve.store.codec import dump_json
+from chatserve.store.codec import Command, dump_json
 from chatserve.store.keys import Partitions
 from chatserve.store.redis_client import RedisClient
 from chatserve.store.tenants import Quotas
+
+
+def tenant_scope(tenant: str) -> str:
+    """Return the name of the scope that all keys of a tenant share."""
+    return f"tenant:{tenant}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class ScopeLimits:
 
     @classmethod
     def of_tenant(cls, tenant: str, quotas: Quotas) -> Self:
-        return cls._of(f"tenant:{tenant}", quotas)
+        return cls._of(tenant_scope(tenant), quotas)
 
     @classmethod
     def of_key(cls, key_id: str, quotas: Quotas) -> Self:
@@ -140,6 +145,20 @@ class Limits:
 
     async def read(self, tenant: str, scopes: Sequence[ScopeLimits]) -> Allowances:
         """Return what is left under the limits of some scopes of one tenant."""
-        root = self._partitions.of_tenant(tenant).root
-        packed = dump_json([scope.to_dict() for scope in scopes])
-        return Allowances.parse(await self._redis.run(scripts.READ_LIMITS, root, packed))
+        return (await self.read_many([(tenant, scopes)]))[0]
+
+    async def read_many(
+        self, scopes_of_tenants: Sequence[tuple[str, Sequence[ScopeLimits]]]
+    ) -> list[Allowances]:
+        """Return what is left under some scopes of each of several tenants, in one round trip."""
+        calls: list[Command] = [
+            (
+                self._partitions.of_tenant(tenant).root,
+                dump_json([scope.to_dict() for scope in scopes]),
+            )
+            for tenant, scopes in scopes_of_tenants
+        ]
+        return [
+            Allowances.parse(each)
+            for each in await self._redis.run_many(scripts.READ_LIMITS, calls)
+        ]

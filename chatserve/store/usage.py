@@ -6,7 +6,7 @@ it ends.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -19,6 +19,7 @@ OTHER_USERS = "*"
 """Who is named where a day has more users than are counted by name."""
 
 _EPOCH = date(1970, 1, 1)
+_COUNTERS = ("requests", "input", "cached", "output")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +70,23 @@ class UsageCounters:
         A busy day has thousands of rows, so that each is read by itself; with `user` only that
         one's are returned.
         """
-        partition = self._partitions.of_tenant(tenant)
         rows: list[UsageRow] = []
         for number in range((last - first).days + 1):
             day = first + timedelta(days=number)
-            key = partition.key(f"{keys.USAGE}{tenant}:{(day - _EPOCH).days}")
-            rows += _parse(tenant, day, pairs(await self._redis.call("HGETALL", key)), user)
+            counters = pairs(await self._redis.call("HGETALL", self._key(tenant, day)))
+            rows += _parse(tenant, day, counters, user)
         return rows
+
+    async def totals(self, tenants: Sequence[str], day: date) -> list[Used]:
+        """Return what all users of each of these tenants used on a day, in one round trip."""
+        replies = await self._redis.call_many(
+            [("HMGET", self._key(tenant, day), *_COUNTERS) for tenant in tenants]
+        )
+        return [Used(*(int(count or 0) for count in counts)) for counts in replies]
+
+    def _key(self, tenant: str, day: date) -> str:
+        name = f"{keys.USAGE}{tenant}:{(day - _EPOCH).days}"
+        return self._partitions.of_tenant(tenant).key(name)
 
 
 def _parse(
@@ -83,6 +94,8 @@ def _parse(
 ) -> list[UsageRow]:
     found: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for name, count in counters.items():
+        if name in _COUNTERS:  # of all rows together
+            continue
         counter, user, model = name.split(":", 2)
         if wanted is None or user == wanted:
             found[user, model][counter] = int(count)

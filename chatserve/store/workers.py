@@ -7,7 +7,7 @@ fetches a card only when it changes. So do they with the number of a worker's di
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 
 import orjson
 
@@ -26,7 +26,8 @@ class WorkerBeat:
     """One sign of life. `metrics_url` is where its own metrics can be read, if anywhere.
 
     It takes `max_claims` requests at once; `digest_number` counts the digests that it published. A
-    worker that drains claims nothing any more, and will be gone soon.
+    worker that drains claims nothing any more, and will be gone soon. `ttl_ms` is how long the sign
+    lasts, noted when it is given.
     """
 
     worker_id: str
@@ -38,6 +39,7 @@ class WorkerBeat:
     is_draining: bool = False
     max_claims: int = 1
     digest_number: int = 0
+    ttl_ms: int = field(default=0, compare=False)
 
 
 class Workers:
@@ -72,7 +74,7 @@ class Workers:
             scripts.BEAT,
             keys.GLOBAL.root,
             beat.worker_id,
-            dump_json(asdict(beat)),
+            dump_json(asdict(replace(beat, ttl_ms=ttl_ms))),
             ttl_ms,
             beat.card_fingerprint,
             beat.model,
@@ -87,6 +89,16 @@ class Workers:
         # The others' heartbeats forget those that have run out.
         packed = await self._redis.call("MGET", *(_key(keys.WORKER + w) for w in worker_ids))
         return [_parse_beat(beat) for beat in packed if beat is not None]
+
+    async def ages_ms(self, beats: Sequence[WorkerBeat]) -> list[int | None]:
+        """Return how long ago each worker gave its last sign of life; None of one that is gone."""
+        left_ms: list[int] = await self._redis.call_many(
+            [("PTTL", _key(keys.WORKER + beat.worker_id)) for beat in beats]
+        )
+        return [
+            max(0, beat.ttl_ms - left) if left >= 0 else None
+            for beat, left in zip(beats, left_ms, strict=True)
+        ]
 
     async def publish_digest(self, worker_id: str, digest: PrefixDigest, ttl_ms: int) -> None:
         """Say which prefixes a worker holds; its heartbeats renew that from now on."""

@@ -118,3 +118,15 @@ async def test_usage_survives_a_restart_of_the_store(
     await own_server.start()
 
     assert await total_of(own_store) == Used(1, 3, 1, 4)
+
+
+async def test_total_of_a_day_is_the_sum_of_its_rows(store: Store) -> None:
+    await enqueue(store, "a", tenant=TENANT, user="ann")
+    await enqueue(store, "b", tenant=TENANT, user="bob")
+    await claim_all(store)
+    await append(store, end_of("a", 5), end_of("b", 7))
+    day = (await rows_of(store))[0].day
+
+    totals = await store.usage.totals([TENANT, "nobody"], day)
+
+    assert totals == [await total_of(store), Used()]

@@ -1,7 +1,7 @@
 -- What each user of a tenant has used on a day. Shared by the scripts like common.lua.
 --
 -- usage:{tenant}:{days since 1970, UTC} has four counters for each user and model, their fields
--- named counter:user:model. They count what the response objects say, in the script that ends them:
+-- named counter:user:model, and one of each for all of them, named counter. They count what the response objects say, in the script that ends them:
 -- each answer once, whoever was killed meanwhile. A day has rows for MAX_ROWS pairs of user and
 -- model; users beyond them are counted together as '*', which is nobody's name.
 
@@ -15,12 +15,14 @@ local function count_usage(id, usage)
   local key = KEY.usage .. tenant .. ':' .. math.floor(now_ms() / DAY_MS)
   local row = ':' .. user .. ':' .. model
   if redis.call('HEXISTS', key, 'requests' .. row) == 0
-      and redis.call('HLEN', key) >= MAX_ROWS * NUM_COUNTERS then
+      and redis.call('HLEN', key) >= (1 + MAX_ROWS) * NUM_COUNTERS then
     row = ':*:' .. model
   end
-  redis.call('HINCRBY', key, 'requests' .. row, 1)
-  redis.call('HINCRBY', key, 'input' .. row, usage.input_tokens)
-  redis.call('HINCRBY', key, 'cached' .. row, usage.cached_tokens)
-  redis.call('HINCRBY', key, 'output' .. row, usage.output_tokens)
+  for _, name in ipairs({'', row}) do
+    redis.call('HINCRBY', key, 'requests' .. name, 1)
+    redis.call('HINCRBY', key, 'input' .. name, usage.input_tokens)
+    redis.call('HINCRBY', key, 'cached' .. name, usage.cached_tokens)
+    redis.call('HINCRBY', key, 'output' .. name, usage.output_tokens)
+  end
   redis.call('EXPIRE', key, TTL.usage)
 end
