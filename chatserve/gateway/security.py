@@ -32,10 +32,14 @@ _CONTENT_SECURITY_POLICY = "; ".join(
         "img-src 'self' data:",
         "font-src 'self'",
         "connect-src 'self'",
+        "worker-src 'self'",
         "manifest-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
+        # No string becomes HTML or code. The page's one policy makes the address of its worker.
+        "require-trusted-types-for 'script'",
+        "trusted-types chatserve",
     )
 )
 
