@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from chatserve.errors import InvalidRequest
 from chatserve.gateway.conversations import conversation_object, session_of
 from chatserve.gateway.identity import identity_of
 from chatserve.gateway.operations import LIMIT, Operation, flag, text
@@ -32,11 +33,15 @@ async def list_conversations(request: Request) -> Response:
     """Serve `GET /v1/chatserve/conversations`: the most recently used first."""
     services: Services = request.app.state.services
     limit = page_limit(request)
+    archived, pinned = flag_of(request, "archived"), flag_of(request, "pinned")
+    if archived and pinned:
+        raise InvalidRequest("archived and pinned exclude each other", param="pinned")
     sessions = await services.store.sessions.list(
         identity_of(request).owner,
         limit + 1,
         request.query_params.get("before"),
-        archived=flag_of(request, "archived"),
+        archived=archived,
+        pinned=pinned,
     )
     page = ConversationList(
         object="list",
@@ -89,7 +94,7 @@ OPERATIONS = (
         "GET",
         _PATH,
         "List conversations, the most recently used first",
-        query=(LIMIT, text("before"), flag("archived")),
+        query=(LIMIT, text("before"), flag("archived"), flag("pinned")),
         reply=ConversationList,
         errors=(404,),
     ),

@@ -31,6 +31,7 @@ front of each script.
     tree:{id}            hash    with its session   with messages                Sessions, enqueue
     sessions:{owner}     zset    until deleted      with session                 Sessions.list
     archived:{owner}     zset    until deleted      with session                 Sessions.list
+    pinned:{owner}       zset    until deleted      with session                 Sessions.list
     meters:{scope}       hash    2 idle minutes     enqueue, append, (2)         enqueue, Limits
     parallel:{scope}     zset    a day, refreshed   enqueue, append, (2)         enqueue
     connections:{scope}  zset    seconds, renewed   ConnectionLeases             ConnectionLeases
@@ -93,6 +94,7 @@ MESSAGES = "messages:"
 TREE = "tree:"
 SESSIONS = "sessions:"
 ARCHIVED = "archived:"
+PINNED = "pinned:"
 METERS = "meters:"
 PARALLEL = "parallel:"
 CONNECTIONS = "connections:"
@@ -212,6 +214,7 @@ _LUA_KINDS = {
     "deadlines": DEADLINES,
     "sessions": SESSIONS,
     "archived": ARCHIVED,
+    "pinned": PINNED,
     "prompts": PROMPTS,
     "prompt_bell": PROMPT_BELL,
     "prompt_versions": PROMPT_VERSIONS,

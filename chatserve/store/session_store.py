@@ -116,7 +116,13 @@ class Sessions:
         ]
 
     async def list(
-        self, owner: Owner, limit: int, before: str | None = None, *, archived: bool = False
+        self,
+        owner: Owner,
+        limit: int,
+        before: str | None = None,
+        *,
+        archived: bool = False,
+        pinned: bool = False,
     ) -> list[Session]:
         """Return up to `limit` sessions of an owner, the most recently used first.
 
@@ -125,12 +131,18 @@ class Sessions:
             limit: How many at most.
             before: The last session of the page before this one.
             archived: Whether to list the archived ones, which are not among the others.
+            pinned: Whether to list, of those that are not archived, only the pinned ones.
 
         Raises:
             NotFound: `before` is not in the list (any more), so there is no place to go on from.
         """
         assert limit > 0, f"a page of {limit} sessions"
-        key = self._list_key(owner, archived=archived)
+        assert not (archived and pinned), "archived sessions are not listed as pinned"
+        key = (
+            self._list_key(owner, keys.PINNED)
+            if pinned
+            else self._main_list(owner, archived=archived)
+        )
         first = 0
         if before is not None:
             rank = await self._redis.call("ZREVRANK", key, before)
@@ -149,7 +161,7 @@ class Sessions:
         A session that was used since `after` was read is not seen again further down; all that
         were not are seen exactly once.
         """
-        key = self._list_key(owner, archived=archived)
+        key = self._main_list(owner, archived=archived)
         first = await self._rank_after(key, after) if after else 0
         flat = await self._redis.call("ZREVRANGE", key, first, first + limit - 1, "WITHSCORES")
         return [
@@ -226,8 +238,10 @@ class Sessions:
         """Return the key of something that a session has, from its kind and the session's id."""
         return self._partitions.of_id(kind_and_id.split(":", 1)[1]).key(kind_and_id)
 
-    def _list_key(self, owner: Owner, *, archived: bool) -> str:
-        kind = keys.ARCHIVED if archived else keys.SESSIONS
+    def _main_list(self, owner: Owner, *, archived: bool) -> str:
+        return self._list_key(owner, keys.ARCHIVED if archived else keys.SESSIONS)
+
+    def _list_key(self, owner: Owner, kind: str) -> str:
         return self._partitions.of_tenant(owner.tenant).key(kind + keys.owner(*owner))
 
     async def _rank_after(self, key: str, place: ListPlace) -> int:

@@ -300,3 +300,15 @@ async def test_name_that_is_empty_is_told_as_ignored(service: Service) -> None:
 
     assert reply.status_code == 200
     assert reply.headers["x-chatserve-ignored"] == 'colour, ""'
+
+
+async def test_pinned_conversations_can_be_listed_alone(service: Service) -> None:
+    ids = [(await service.http.post("/v1/conversations", json={})).json()["id"] for _ in range(3)]
+    await service.http.post(f"/v1/conversations/{ids[1]}", json={"pinned": True})
+    path = "/v1/chatserve/conversations"
+
+    pinned = (await service.http.get(path, params={"pinned": "true"})).json()
+    refused = await service.http.get(path, params={"pinned": "true", "archived": "true"})
+
+    assert [each["id"] for each in pinned["data"]] == [ids[1]]
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "pinned")

@@ -1,6 +1,6 @@
 -- Append messages to a session, outside a turn.
 --
--- Keys:      session, messages, tree:{session}; sessions or archived; request of its answers
+-- Keys:      session, messages, tree:{session}; sessions or archived, pinned; request of its answers
 -- Arguments: target (JSON: session_id, and parent_id if it is named), then one run (see take) for
 --            each message
 -- Returns:   '' when they were appended, else 'no_session', 'no_parent', 'busy' or 'session_full'

@@ -23,18 +23,30 @@ local MAX_BYTES = 16 * 1024 * 1024
 -- How many sessions one owner may have, archived ones included.
 local MAX_SESSIONS = 10000
 
--- The list that a session stands in.
-local function list_of(session_id)
-  local tenant, user, archived = unpack(redis.call('HMGET', KEY.session .. session_id,
-    'tenant', 'user', 'archived'))
-  return (archived == '1' and KEY.archived or KEY.sessions) .. tenant .. '/' .. user
+-- The lists that a session stands in: the archived ones, or all others, and of those the pinned.
+local function lists_of(session_id)
+  local tenant, user, archived, pinned = unpack(redis.call('HMGET', KEY.session .. session_id,
+    'tenant', 'user', 'archived', 'pinned'))
+  local owner = tenant .. '/' .. user
+  if archived == '1' then return {KEY.archived .. owner} end
+  return pinned == '1' and {KEY.sessions .. owner, KEY.pinned .. owner} or {KEY.sessions .. owner}
 end
 
--- Put a session to the top of its list.
+-- Put a session into its lists, as last used then.
+local function enter_lists(session_id, updated_ms)
+  for _, list in ipairs(lists_of(session_id)) do redis.call('ZADD', list, updated_ms, session_id) end
+end
+
+-- Take a session out of its lists, before what decides on them is changed.
+local function leave_lists(session_id)
+  for _, list in ipairs(lists_of(session_id)) do redis.call('ZREM', list, session_id) end
+end
+
+-- Put a session to the top of its lists.
 local function touch_session(session_id)
   local now = now_ms()
   redis.call('HSET', KEY.session .. session_id, 'updated_ms', now)
-  redis.call('ZADD', list_of(session_id), now, session_id)
+  enter_lists(session_id, now)
 end
 
 -- The message written last, '' when there is none. Nothing follows it: what follows a message is

@@ -1,6 +1,6 @@
 -- Store a session with its first messages, unless there is one under this id.
 --
--- Keys:      session, messages, tree:{id}; sessions or archived
+-- Keys:      session, messages, tree:{id}; sessions or archived, pinned
 -- Arguments: options (JSON: id and the fields of the session, created_ms and updated_ms if they are
 --            not now), then one run (see take) for each message
 -- Returns:   'created', 'exists', 'session_full' when its messages are too many or too large, or
@@ -22,7 +22,7 @@ redis.call('HSET', KEY.session .. id, 'tenant', options.tenant, 'user', options.
   'title', options.title, 'title_source', options.title_source, 'metadata', options.metadata,
   'archived', options.archived, 'pinned', options.pinned, 'version', 0,
   'created_ms', created_ms, 'updated_ms', updated_ms)
-redis.call('ZADD', list_of(id), updated_ms, id)
+enter_lists(id, updated_ms)
 note_user(options.tenant, options.user)
 append_messages(id, 2, '')
 return 'created'

@@ -1,6 +1,6 @@
 -- Delete a session, its messages, and the records of the responses that made them.
 --
--- Keys:      session, messages, tree:{id}; response, log of each answer; sessions or archived
+-- Keys:      session, messages, tree:{id}; response, log of each answer; sessions or archived, pinned
 -- Arguments: id
 -- Returns:   nil when there is no such session, else the ids of its answers in flight
 --
@@ -15,6 +15,6 @@ local answers = answers_of(id)
 for _, entry in ipairs(redis.call('XRANGE', KEY.messages .. id, '-', '+')) do
   forget_answer(entry)
 end
-redis.call('ZREM', list_of(id), id)
+leave_lists(id)
 redis.call('UNLINK', KEY.session .. id, KEY.messages .. id, KEY.tree .. id)
 return answers

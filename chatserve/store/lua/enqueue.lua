@@ -2,7 +2,7 @@
 -- put it into its tenant's line.
 --
 -- Keys:      request, response, log:{id}; bell, and those of fair_queue.lua; session,
---            messages, tree:{session}; sessions or archived
+--            messages, tree:{session}; sessions or archived, pinned
 -- Arguments: options (JSON: id, max_queue, session_id ('' for none) and with it title and a target,
 --            see refusal_of, and continues; priority, timeout_ms, route (the worker that it is meant for), limits
 --            (see reserve)), then runs (see take): the request's own fields, model and tenant first;
