@@ -23,7 +23,7 @@ def held_prefixes(tree: RadixTree, max_prefixes: int) -> HeldPrefixes:
     stack = [(child, 0, b"") for child in tree.root.children]
     while stack:
         node, depth, before = stack.pop()
-        hashes = _hashes_of(node, before, tree.page_size)
+        hashes = hashes_of(node, before, tree.page_size)
         found[node.scope.tenant].append(_every(stride, hashes, depth))
         if node.children:
             below, last = depth + len(node.pages), hashes[-HASH_BYTES:]
@@ -32,7 +32,7 @@ def held_prefixes(tree: RadixTree, max_prefixes: int) -> HeldPrefixes:
     return HeldPrefixes(tree.page_size, stride, by_tenant)
 
 
-def _hashes_of(node: RadixNode, before: bytes, page_size: int) -> bytes:
+def hashes_of(node: RadixNode, before: bytes, page_size: int) -> bytes:
     """Return the hashes of a node's whole pages; `before` is the last one above it."""
     num_known, num_whole = len(node.prefix_hashes) // HASH_BYTES, len(node.key) // page_size
     if num_known < num_whole:

@@ -119,6 +119,14 @@ class Pins:
         """Tell whether a pin ends at or below `node`."""
         return node in self._pinned_nodes()
 
+    def tenants_by_node(self) -> dict[RadixNode, set[str]]:
+        """Return for whom each pinned node is pinned, the empty name being the operator's."""
+        tenants: dict[RadixNode, set[str]] = {}
+        for name, node in self._nodes.items():
+            for step in self._tree.path_to(node):
+                tenants.setdefault(step, set()).add(name.tenant)
+        return tenants
+
     def check_invariants(self) -> None:
         """Recount what is pinned. For tests and debugging."""
         assert self.num_pages == sum(len(node.pages) for node in self._pinned_nodes())
@@ -128,7 +136,7 @@ class Pins:
             assert node.lock_ref >= count, f"{count} pins hold a node with {node.lock_ref} locks"
 
     def _pinned_nodes(self) -> set[RadixNode]:
-        return {step for node in self._nodes.values() for step in self._tree.path_to(node)}
+        return set(self.tenants_by_node())
 
     def _recount(self) -> None:
         self.num_pages = sum(len(node.pages) for node in self._pinned_nodes())

@@ -41,6 +41,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chatserve.cache.eviction_queue import EvictionQueue
+from chatserve.cache.node_use import record_computed, record_hit
 from chatserve.cache.page_allocator import PageAllocator, PageId
 from chatserve.cache.pins import PinLimits, Pins, PrefixName, Shortfall
 from chatserve.cache.radix_check import check_tree
@@ -65,12 +66,16 @@ class PageCopy:
 
 @dataclass(slots=True)
 class HeldPages:
-    """The pages of one request. Mutable; changed by the cache only."""
+    """The pages of one request. Mutable; changed by the cache only.
+
+    `copied` is the page that was copied on write for it, while it holds that.
+    """
 
     page_ids: list[PageId]
     node: RadixNode
     num_tree_pages: int
     scopes: ScopePath
+    copied: PageId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +145,13 @@ class PrefixCache:
             return None
         self.tree.record_reuse(node)
         self.tree.retain_found(node, match, scopes)
+        tail = [match.tail] if match.tail is not None else []
+        record_hit([*self.tree.path_to(node), *tail], scopes.owner)
         copy = None
         if match.partial_page is not None:
             copy = PageCopy(match.partial_page, new_pages[0], match.partial_tokens)
-        held = HeldPages([*match.pages, *new_pages], node, len(match.pages), scopes)
+        copied = copy.destination if copy is not None else None
+        held = HeldPages([*match.pages, *new_pages], node, len(match.pages), scopes, copied)
         return Admission(held, match.num_tokens(self.page_size), copy)
 
     def try_grow(self, held: HeldPages, num_tokens: int) -> bool:
@@ -189,6 +197,8 @@ class PrefixCache:
         insertion = self.tree.insert(held.node, tokens, pages, span, keeps_tail=keeps_tail)
         self.allocator.adopt(insertion.adopted)
         self.allocator.disown(insertion.dropped)
+        grown = insertion.node if insertion.adopted else None
+        record_computed(self.tree.path_to(insertion.node), held.scopes.owner, grown)
         if insertion.node is not held.node:
             self.tree.inc_lock_ref(insertion.node)
             self._unlock(held.node)
@@ -200,6 +210,8 @@ class PrefixCache:
         ours = held.page_ids[first : first + len(survivors)]
         self.allocator.retain(survivors)
         held.page_ids[first : first + len(survivors)] = survivors
+        if held.copied in ours and held.copied not in survivors:
+            held.copied = None
         self.allocator.release(ours)
 
     def retire(self, held: HeldPages, token_ids: list[int], num_computed: int) -> None:
@@ -222,6 +234,7 @@ class PrefixCache:
         self._unlock(held.node)
         self.allocator.release(held.page_ids)
         held.page_ids, held.node, held.num_tree_pages = [], self.tree.root, 0
+        held.copied = None
 
     def _unlock(self, node: RadixNode) -> None:
         self.allocator.disown(self.tree.dec_lock_ref(node))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from chatserve.cache.children import Children, Edge
 from chatserve.cache.page_allocator import PageId
-from chatserve.cache.scope import NO_RETENTION, PUBLIC, Retention, Scope
+from chatserve.cache.scope import NO_RETENTION, PUBLIC, Owner, Retention, Scope
 from chatserve.prefix_digest import HASH_BYTES
 
 ROOT_EDGE = Edge(PUBLIC, ())
@@ -24,6 +24,8 @@ class RadixNode:
 
     For the order of eviction: whether a request ever started from what ends here (`was_reused`), of
     how many children that is true, how many others were evicted, and whether it is in the queue.
+
+    For people to see, and for no decision: `num_hits` and `known_to` (`node_use.py`).
     """
 
     key: list[int]
@@ -41,6 +43,8 @@ class RadixNode:
     num_lost_children: int = 0
     is_queued: bool = False
     prefix_hashes: bytes = b""
+    num_hits: int = 0
+    known_to: tuple[Owner, ...] = ()
 
     @property
     def scope(self) -> Scope:
@@ -55,6 +59,24 @@ class RadixNode:
     def expires_s(self) -> float:
         """When the node may not be found any more, unless it is used before."""
         return self.last_use_s + self.retention.ttl_s
+
+    def upper_half(self, num_pages: int, page_size: int) -> "RadixNode":
+        """Return a node of the first pages, with all that was said and done of the whole."""
+        return RadixNode(
+            key=self.key[: num_pages * page_size],
+            pages=self.pages[:num_pages],
+            parent=self.parent,
+            edge=self.edge,
+            retention=self.retention,
+            lock_ref=self.lock_ref,
+            last_access=self.last_access,
+            last_use_s=self.last_use_s,
+            was_reused=self.was_reused,
+            num_reused_children=int(self.was_reused),
+            prefix_hashes=self.prefix_hashes[: num_pages * HASH_BYTES],
+            num_hits=self.num_hits,
+            known_to=self.known_to,
+        )
 
     def truncate(self, num_pages: int, page_size: int) -> list[PageId]:
         """Forget all but the first pages; return the others."""

@@ -104,19 +104,7 @@ class RadixTree:
         assert 0 < num_pages < len(node.pages), f"cannot split {len(node.pages)} at {num_pages}"
         parent, cut = node.parent, num_pages * self.page_size
         assert parent is not None
-        upper = RadixNode(
-            key=node.key[:cut],
-            pages=node.pages[:num_pages],
-            parent=parent,
-            edge=node.edge,
-            retention=node.retention,
-            lock_ref=node.lock_ref,
-            last_access=node.last_access,
-            last_use_s=node.last_use_s,
-            was_reused=node.was_reused,
-            num_reused_children=int(node.was_reused),
-            prefix_hashes=node.prefix_hashes[: num_pages * HASH_BYTES],
-        )
+        upper = node.upper_half(num_pages, self.page_size)
         parent.children.replace(node, upper)
         node.key, node.pages, node.parent = node.key[cut:], node.pages[num_pages:], upper
         node.prefix_hashes = node.prefix_hashes[num_pages * HASH_BYTES :]

@@ -15,8 +15,10 @@ conversation's. So whoever reads a page may see every token in it.
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+_USER = "user "
 
 
 class Scope(NamedTuple):
@@ -28,8 +30,28 @@ class Scope(NamedTuple):
     tenant: str
     user: str = ""
 
+    @classmethod
+    def of_user(cls, tenant: str, user: str) -> Self:
+        """Return the scope of one user; a conversation without a user has one of its own too."""
+        return cls(tenant, f"{_USER}{user}")
+
+    @property
+    def only_user(self) -> str | None:
+        """The user whose scope this is; None where more than one are in it."""
+        return self.user.removeprefix(_USER) if self.user else None
+
 
 PUBLIC = Scope("")
+
+
+class Owner(NamedTuple):
+    """Whose a prompt is: a user's, or the tenant's own, or the operator's where both are empty."""
+
+    tenant: str
+    user: str
+
+
+OPERATOR = Owner("", "")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -58,9 +80,13 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class ScopePath:
-    """The spans of one prompt, in order; the last one has no end."""
+    """The spans of one prompt, in order; the last one has no end.
+
+    Whose the prompt is decides nothing: two paths of the same spans are equal.
+    """
 
     spans: tuple[Span, ...]
+    owner: Owner = field(default=OPERATOR, compare=False)
 
     def __post_init__(self) -> None:
         ends = [span.end for span in self.spans]

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from itertools import chain, takewhile
 
-from chatserve.cache.scope import NO_RETENTION, PUBLIC, Retention, Scope, ScopePath, Span
+from chatserve.cache.scope import NO_RETENTION, PUBLIC, Owner, Retention, Scope, ScopePath, Span
 
 
 class CacheScope(StrEnum):
@@ -43,7 +43,7 @@ class ScopeMap:
         cache_scope: CacheScope = CacheScope.TENANT,
         retention: Retention = NO_RETENTION,
     ):
-        self._cache_scope = cache_scope
+        self.cache_scope = cache_scope
         self._retention = retention
         self._prefixes: dict[str, list[tuple[int, ...]]] = defaultdict(list)
         self._retentions: dict[tuple[str, tuple[int, ...]], list[Retention]] = {}
@@ -73,15 +73,15 @@ class ScopeMap:
             if end > (spans[-1].end if spans else 0):
                 spans.append(Span(self._scope_of_prompts(owner), end, retention))
         spans.append(Span(self._scope_of_conversation(tenant, user), retention=self._retention))
-        return ScopePath(tuple(spans))
+        return ScopePath(tuple(spans), Owner(tenant, user))
 
     def _scope_of_prompts(self, tenant: str) -> Scope:
-        return PUBLIC if self._cache_scope is CacheScope.ALL else Scope(tenant)
+        return PUBLIC if self.cache_scope is CacheScope.ALL else Scope(tenant)
 
     def _scope_of_conversation(self, tenant: str, user: str) -> Scope:
-        """Return who shares a conversation. One without a user has a scope of its own too."""
-        if self._cache_scope is CacheScope.USER and tenant:
-            return Scope(tenant, f"user {user}")
+        """Return who shares a conversation."""
+        if self.cache_scope is CacheScope.USER and tenant:
+            return Scope.of_user(tenant, user)
         return self._scope_of_prompts(tenant)
 
     def _known(self, owner: str, token_ids: Sequence[int]) -> tuple[int, Retention]:

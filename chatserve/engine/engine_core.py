@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from chatserve.cache.held_prefixes import held_prefixes
+from chatserve.cache_snapshot import CacheSnapshot
 from chatserve.engine.api import (
     EngineStats,
     FinishReason,
@@ -17,6 +18,7 @@ from chatserve.engine.api import (
     RequestId,
     RequestOutput,
 )
+from chatserve.engine.observation import Observation
 from chatserve.engine.prefix_keeper import PrefixKeeper
 from chatserve.engine.request import Request
 from chatserve.engine.request_text import RequestText
@@ -57,6 +59,7 @@ class EngineCore:
         self._keeper = PrefixKeeper(scheduler, saved)
         self._reports: list[PrefixReport] = []
         self._clock = clock
+        self._observation = Observation(scheduler, time.time() - clock())
         self._texts: dict[RequestId, RequestText] = {}
         self._scheduled: SchedulerOutput | None = None
         self._num_steps = 0
@@ -144,6 +147,7 @@ class EngineCore:
         assert output is not None, "no step has begun"
         sampled = self._runner.execute(output) if output.scheduled else {}
         results = self._scheduler.update(output, sampled)
+        self._observation.record_step(output, self._clock())
         self._num_steps += 1
         self._num_empty_steps = 0 if output.scheduled else self._num_empty_steps + 1
         assert self._num_empty_steps < _MAX_EMPTY_STEPS or not self.has_work, (
@@ -182,6 +186,10 @@ class EngineCore:
     def held_prefixes(self) -> HeldPrefixes:
         """Return the names of what the prefix cache holds; call it between two steps."""
         return held_prefixes(self._scheduler.cache.tree, MAX_ENTRIES)
+
+    def cache_snapshot(self) -> CacheSnapshot:
+        """Return what people see of cache and batch; call it between two steps."""
+        return self._observation.snapshot(self._clock())
 
     def stats(self) -> EngineStats:
         """Return a snapshot; call it between two steps."""

@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
+from typing import TypeVar
 
+from chatserve.cache_snapshot import CacheSnapshot
 from chatserve.engine.api import (
     EngineStats,
     GenerationRequest,
@@ -24,6 +26,8 @@ from chatserve.engine.engine_core import EngineCore
 from chatserve.prefix_digest import HeldPrefixes
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 OnOutputs = Callable[[Sequence[RequestOutput]], None]
 OnDeath = Callable[[BaseException], None]
@@ -80,15 +84,11 @@ class EngineThread:
 
         And how many seconds it took the engine to gather them.
         """
-        held: Future[tuple[HeldPrefixes, float]] = Future()
+        return self._ask(self._core.held_prefixes)
 
-        def answer() -> None:
-            if held.set_running_or_notify_cancel():
-                began_s = time.perf_counter()
-                held.set_result((self._core.held_prefixes(), time.perf_counter() - began_s))
-
-        self._inbox.put(answer)
-        return held
+    def cache_snapshot(self) -> Future[tuple[CacheSnapshot, float]]:
+        """Return what cache and batch look like at the next step boundary, and what that took."""
+        return self._ask(self._core.cache_snapshot)
 
     def stats(self) -> EngineStats:
         """Return the snapshot taken after the last step or command."""
@@ -99,6 +99,18 @@ class EngineThread:
         if self._thread is not None and self._thread.is_alive():
             self._inbox.put(None)
             self._thread.join()
+
+    def _ask(self, question: Callable[[], T]) -> Future[tuple[T, float]]:
+        """Ask the core between two steps; a future that is cancelled before costs nothing."""
+        asked: Future[tuple[T, float]] = Future()
+
+        def answer() -> None:
+            if asked.set_running_or_notify_cancel():
+                began_s = time.perf_counter()
+                asked.set_result((question(), time.perf_counter() - began_s))
+
+        self._inbox.put(answer)
+        return asked
 
     def _run(self, on_death: OnDeath) -> None:
         try:
