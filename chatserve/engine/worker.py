@@ -10,6 +10,7 @@ requests to and hears from.
     reap        takes requests of workers that fell silent back into the queue, and ends those
                 whose time is over while they wait
     digest      tells the gateways what the prefix cache holds (DigestPublisher)
+    snapshot    shows cache and batch while somebody looks (SnapshotPublisher)
     prompts     has registered prompts ready, and tells what became of them (PromptWatch)
     access      ends what runs for tenants and keys that have lost access (AccessWatch)
 
@@ -34,6 +35,7 @@ from chatserve.engine.engine_thread import EngineThread
 from chatserve.engine.hang_watch import HangWatch
 from chatserve.engine.prompt_watch import PromptWatch
 from chatserve.engine.response_writer import ResponseWriter
+from chatserve.engine.snapshot_publisher import SnapshotPublisher
 from chatserve.engine.worker_metrics import WorkerMetrics
 from chatserve.errors import EngineError, StoreError
 from chatserve.store.connection import Store
@@ -57,6 +59,7 @@ class WorkerTimes:
     beat_s: float = 1.0
     beat_ttl_ms: int = 4_000
     reap_s: float = 2.0
+    snapshot_s: float = 0.5
     listen_ms: int = 2_000
     hang_s: float = 60.0
     steal_after_ms: int = STEAL_AFTER_MS
@@ -126,6 +129,9 @@ class Worker:
             every_s=self._times.beat_s,
             ttl_ms=self._times.beat_ttl_ms,
         )
+        self._snapshots = SnapshotPublisher(
+            store.cache_snapshots, engine, options.worker_id, every_s=self._times.snapshot_s
+        )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, and drain.
@@ -183,6 +189,7 @@ class Worker:
             **{f"listen {each.root}": self._listener(each) for each in self._store.partitions.all},
             "beat": _every(self._times.beat_s, self._beat),
             "digest": self._digest.publish,
+            "snapshot": self._snapshots.publish,
             "reap": _every(self._times.reap_s, self._reap),
             **self._prompt_watch.bodies,
             **self._access_watch.bodies,

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from chatserve.errors import StoreError
 from chatserve.store import keys
 from chatserve.store.api_keys import ApiKeys
+from chatserve.store.cache_snapshots import CacheSnapshots
 from chatserve.store.connection_leases import ConnectionLeases
 from chatserve.store.keys import PARTITIONS, Partitions
 from chatserve.store.limits import Limits
@@ -54,6 +55,7 @@ class Store:
         self.reading = Reading(self.commands, self.partitions)
         self.sessions = Sessions(self.commands, self.partitions)
         self.workers = Workers(self.commands, self.partitions)
+        self.cache_snapshots = CacheSnapshots(self.commands)
         self.limits = Limits(self.commands, self.partitions)
         self.usage = UsageCounters(self.commands, self.partitions)
         self.connections = ConnectionLeases(self.commands, self.partitions)

@@ -38,6 +38,8 @@ front of each script.
     usage:{tenant, day}  hash    400 days           append, (2)                  UsageCounters
     worker:{id}          string  its heartbeat      Workers.heartbeat            Workers.live
     digest:{worker}      string  its heartbeat      Workers.publish_digest       Workers.digests
+    cache-watch:{w}      string  seconds, renewed   CacheSnapshots.watch         CacheSnapshots
+    cache-snapshot:{w}   string  seconds, renewed   CacheSnapshots.publish       CacheSnapshots.read
     probe                string  10 minutes         Store.probe                  nobody
     workers              zset    pruned by beats    Workers.heartbeat            Workers.live
     card:{hash}          string  a day, refreshed   Workers.publish_card         Workers.card
@@ -101,6 +103,8 @@ CONNECTIONS = "connections:"
 USAGE = "usage:"
 WORKER = "worker:"
 DIGEST = "digest:"
+CACHE_WATCH = "cache-watch:"
+CACHE_SNAPSHOT = "cache-snapshot:"
 CARD = "card:"
 MODEL = "model:"
 FEED = "feed:"
