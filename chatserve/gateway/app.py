@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from chatserve.errors import ClientError, StoreError
 from chatserve.gateway import (
+    cache,
     chat_completions,
     completions,
     conversation_archive,
@@ -111,6 +112,7 @@ def _routes() -> list[BaseRoute]:
         *tenants.routes(),
         *usage.routes(),
         *overview.routes(),
+        *cache.routes(),
         *tokenize.routes(),
         Route("/health", health.get_health),
         Route("/ready", health.Readiness().serve),
@@ -137,6 +139,7 @@ def operations() -> list[Operation]:
         tenants,
         usage,
         overview,
+        cache,
         tokenize,
         health,
         metrics,

@@ -64,7 +64,7 @@ async def find_model(services: Services, identity: Identity, name: str) -> Asked
         await services.models.refresh()
         found = _find(services, tenant, name)
     if found is None:
-        raise services.models.refusal(name, _usable(services, tenant))
+        raise services.models.refusal(name, usable_models(services, tenant))
     return found
 
 
@@ -85,6 +85,11 @@ async def find_plain_model(services: Services, identity: Identity, name: str) ->
     return asked.served
 
 
+def usable_models(services: Services, tenant: Tenant) -> list[ServedModel]:
+    """Return the models that live workers serve and a tenant may use, by name."""
+    return [model for model in services.models.live if tenant.may_use(model.card.name)]
+
+
 async def list_models(request: Request) -> Response:
     """Serve `GET /v1/models`: each model, and after it its aliases."""
     services: Services = request.app.state.services
@@ -92,7 +97,7 @@ async def list_models(request: Request) -> Response:
     personas = alias_names(services.prompts, tenant.name)
     objects = [
         _model_object(model, persona)
-        for model in _usable(services, tenant)
+        for model in usable_models(services, tenant)
         for persona in (None, *personas)
     ]
     return json_response(ModelList(data=objects).model_dump(by_alias=True))
@@ -106,13 +111,9 @@ async def get_model(request: Request) -> Response:
     return json_response(_model_object(found.served, found.persona).model_dump(by_alias=True))
 
 
-def _usable(services: Services, tenant: Tenant) -> list[ServedModel]:
-    return [model for model in services.models.live if tenant.may_use(model.card.name)]
-
-
 def _find(services: Services, tenant: Tenant, name: str) -> AskedModel | None:
     """Return what a name means; a model's own name comes before an alias that reads the same."""
-    usable = {model.card.name: model for model in _usable(services, tenant)}
+    usable = {model.card.name: model for model in usable_models(services, tenant)}
     if name in usable:
         return AskedModel(usable[name])
     # There is no colon in the name of a persona, while there may be one in a model's.

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 from chatserve.config import GatewayConfig
 from chatserve.gateway.background import Background
 from chatserve.gateway.body_budget import BodyBudget
+from chatserve.gateway.cache_watch import CacheWatch
 from chatserve.gateway.connection_counts import ConnectionCounts
 from chatserve.gateway.connection_limits import ConnectionLimits
 from chatserve.gateway.directory import Directory
@@ -52,6 +53,7 @@ class Services:
     quotas: KnownQuotas
     connection_counts: ConnectionCounts
     directory: Directory
+    cache_watch: CacheWatch
     titles: Titles | None
 
 
@@ -119,6 +121,7 @@ async def open_services(
             quotas=quotas,
             connection_counts=connection_counts,
             directory=directory,
+            cache_watch=CacheWatch(store.cache_snapshots, models),
             titles=titles,
         )
 

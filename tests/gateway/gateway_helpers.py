@@ -47,7 +47,7 @@ class EngineRecipe(Protocol):
     def build(self, model: FakeModel) -> EngineThread: ...
 
 
-BRISK = WorkerTimes(listen_ms=200, beat_s=0.2)
+BRISK = WorkerTimes(listen_ms=200, beat_s=0.2, snapshot_s=0.05)
 
 
 @dataclass(frozen=True, slots=True)
