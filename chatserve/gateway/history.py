@@ -40,7 +40,8 @@ async def read_history(
     Raises:
         NotFound: There is no such session or response.
         Conflict: The response has not ended yet, or what is to be continued.
-        InvalidRequest: What is to be continued is no answer that was cut.
+        InvalidRequest: What is to be continued is no answer that was cut, or what is to be
+            answered was said by nobody.
     """
     if fields.conversation is not None:
         return await _session_history(store, fields, identity)
@@ -103,6 +104,8 @@ async def _session_history(store: Store, fields: ResponseFields, identity: Ident
     messages = transcript.before_turn(fields.parent_id)
     if fields.continues:
         _check_cut(messages[-1:], session, fields.parent_id)
+    elif fields.generate and not fields.input:
+        _check_said(messages[-1:])
     return History(tuple(messages), session_id)
 
 
@@ -118,6 +121,13 @@ def _check_cut(last: Sequence[Message], session: Session, parent_id: str | None)
     raise InvalidRequest(
         f"chatserve:continue: {what} no answer that was cut", param="chatserve:continue"
     )
+
+
+def _check_said(last: Sequence[Message]) -> None:
+    """Raise unless a history ends with a message that can be answered."""
+    if not any(each.role == "user" for each in last):
+        what = f"message {describe(last[0].message_id)} is" if last else "the conversation has"
+        raise InvalidRequest(f"input: {what} no message of a user to answer", param="input")
 
 
 async def _lineage(

@@ -121,6 +121,7 @@ def head_of(record: ResponseRecord) -> ResponseHead:
         message_id=record.assistant_message_id,
         model=record.model,
         created_at=record.created_at,
+        parent_id=record.parent_id if record.session_id is not None else None,
         echo=echo,
         ignored=tuple(record.request.get(_IGNORED, ())),
         generates=record.generates,

@@ -29,15 +29,17 @@ REASON_CANCELLED = "chatserve:cancelled"
 class ResponseHead:
     """What is known of a response before its first event, and never changes after.
 
-    `echo` are the request's fields that the response object repeats; `ignored` the names that the
-    client sent and nobody knew. One that does not generate never has an output. The output of one
-    that `continues` goes on with the item before it.
+    `parent_id` is the message that it follows in its conversation, if it is in one. `echo` are the
+    request's fields that the response object repeats; `ignored` the names that the client sent and
+    nobody knew. One that does not generate never has an output. The output of one that `continues`
+    goes on with the item before it.
     """
 
     response_id: str
     message_id: str
     model: str
     created_at: int
+    parent_id: str | None = None
     echo: dict[str, Any] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     generates: bool = True
@@ -164,6 +166,16 @@ class ResponseProjector:
             "tool_choice": "none",
             "tools": [],
             **self._head.echo,
+            **self._branch(),
+        }
+
+    def _branch(self) -> dict[str, Any]:
+        """Return where in its conversation the answer stands, for who wants to branch from it."""
+        if self._head.parent_id is None:
+            return {}
+        return {
+            "chatserve:message_id": self._head.message_id,
+            "chatserve:parent_id": self._head.parent_id,
         }
 
 

@@ -6,7 +6,8 @@ past in one of three ways: not at all (`input` is everything), by `previous_resp
 the gateway.
 
 `generate: false` asks for no answer, only for the prompt to be in the cache, so its input may be
-empty. `chatserve:continue` asks for the rest of an answer that was cut, so it has none.
+empty. `chatserve:continue` asks for the rest of an answer that was cut, so it has none. An empty
+list as the input of a turn asks for another answer to the message that is there.
 """
 
 from dataclasses import dataclass
@@ -208,7 +209,7 @@ def _take(body: Body, *, stream: bool) -> ResponseRequest:
         raise InvalidRequest(
             "background: an answer that is not stored could never be read", param="background"
         )
-    if fields.generate and not fields.continues and not fields.input:
+    if fields.generate and not (fields.input or fields.continues or _answers_anew(fields, body)):
         _refuse_no_input(body)
     sampling = body.take(SamplingFields)
     queue = body.take(QueueFields)
@@ -217,6 +218,11 @@ def _take(body: Body, *, stream: bool) -> ResponseRequest:
     return ResponseRequest(
         fields, sampling, queue, stream, body.ignored(), body.fingerprint(without=_ENVELOPE)
     )
+
+
+def _answers_anew(fields: ResponseFields, body: Body) -> bool:
+    """Return whether a create says nothing new on purpose: a message gets one more answer."""
+    return fields.conversation is not None and body.has("input")
 
 
 def _refuse_no_input(body: Body) -> NoReturn:

@@ -17,10 +17,10 @@ async def new_conversation(service: Service, **body: Any) -> str:
 
 
 async def ask(
-    service: Service, conversation_id: str, text: str, num_tokens: int, **members: Any
+    service: Service, conversation_id: str, said: str | list[Any], num_tokens: int, **members: Any
 ) -> Event:
     """Take a turn of at most so many tokens."""
-    body = {"input": text, "max_output_tokens": num_tokens, **members}
+    body = {"input": said, "max_output_tokens": num_tokens, **members}
     return await _respond(service, conversation_id, body)
 
 

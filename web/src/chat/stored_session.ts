@@ -39,6 +39,6 @@ function toRunning(response: WireResponse, newest: string | null): AnswerMessage
     itemId: response["chatserve:message_id"] ?? null,
     parentKey: response["chatserve:parent_id"] ?? newest,
     answer: signal(followedAnswer(response.id)),
-    continues: response["chatserve:continues"] ?? false,
+    continues: response["chatserve:continue"] ?? false,
   };
 }

@@ -40,7 +40,7 @@ export interface WireResponse {
   /** In a conversation: the answer's own message, and the message that it follows. */
   "chatserve:message_id"?: string | null;
   "chatserve:parent_id"?: string | null;
-  "chatserve:continues"?: boolean;
+  "chatserve:continue"?: boolean;
 }
 
 interface Framed {
