@@ -33,6 +33,11 @@ def record_computed(path: Iterable[RadixNode], owner: Owner, grown: RadixNode | 
             _add_owner(node, owner)
 
 
+def forget_tenant(node: RadixNode, tenant: str) -> None:
+    """Say that a tenant's requests never were, for another that may come by the same name."""
+    node.known_to = tuple(owner for owner in node.known_to if owner.tenant != tenant)
+
+
 def _add_owner(node: RadixNode, owner: Owner) -> None:
     has_room = len(node.known_to) < MAX_USERS or not owner.user
     if has_room and owner not in node.known_to:

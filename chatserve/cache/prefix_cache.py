@@ -41,7 +41,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chatserve.cache.eviction_queue import EvictionQueue
-from chatserve.cache.node_use import record_computed, record_hit
+from chatserve.cache.node_use import forget_tenant, record_computed, record_hit
 from chatserve.cache.page_allocator import PageAllocator, PageId
 from chatserve.cache.pins import PinLimits, Pins, PrefixName, Shortfall
 from chatserve.cache.radix_check import check_tree
@@ -315,6 +315,7 @@ class PrefixCache:
             if name.tenant == tenant:
                 self.unpin(name)
         for node in list(self.tree.nodes()):
+            forget_tenant(node, tenant)
             is_gone = node.parent is None or node.is_detached
             if node.scope.tenant == tenant and not is_gone:
                 self._detach(node)

@@ -34,7 +34,7 @@ PROMPTS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(PROMPTS)
 def test_pages_are_counted_as_the_engine_counts_them(
     prompts: list[tuple[str, list[int], int, int]],
@@ -245,6 +245,17 @@ def test_many_users_are_not_all_remembered_but_the_tenant_is() -> None:
 
     assert len(known_to) == MAX_USERS + 1
     assert known_to[-1] == list(Owner("acme", ""))
+
+
+def test_a_tenant_that_is_gone_knows_nothing() -> None:
+    rig = ObservedRig(cache_scope=CacheScope.ALL)
+    rig.ask("a", [1, 2, 3, 4, 5], "acme", "ann")
+    rig.ask("b", [1, 2, 3, 4, 5], "zeta", "zoe")
+    rig.run()
+
+    rig.cache.drop_tenant("acme")
+
+    assert rig.node_saying(1, 2, 3, 4).known_to == [["zeta", "zoe"]]
 
 
 def test_of_a_large_tree_each_scope_tells_its_largest_subtrees() -> None:
