@@ -19,7 +19,9 @@ import type { WireConversation, WireModel } from "./wire/protocol";
 import { Layout } from "./layout";
 import { hashOf, placeOf, type Place } from "./router";
 import type { Settings } from "./settings";
+import { SessionImport } from "./sessions/session_import";
 import { SessionList } from "./sessions/session_list";
+import { SessionSearch } from "./sessions/session_search";
 
 const modelPollMs = 3_000;
 /** A small model may never find an end by itself; more than this is rarely worth reading. */
@@ -28,13 +30,15 @@ const maxOutputTokens = 1_024;
 export class App {
   readonly connection: Connection;
   readonly list = new SessionList();
+  readonly search = new SessionSearch();
+  readonly importing = new SessionImport(() => void this.list.refresh());
   readonly login = new Login(() => location.reload());
   readonly drafts = new Drafts();
   readonly models = signal<readonly WireModel[]>([]);
   /** Why no model can be used, in a sentence; null while one can. */
   readonly serviceProblem = signal<string | null>(null);
   readonly layout = new Layout();
-  readonly place = signal<Place>({ kind: "chat", sessionId: null });
+  readonly place = signal<Place>({ kind: "chat", sessionId: null, itemId: null });
   readonly current: Signal<OpenSession>;
   readonly model = computed(() => {
     const { value: models } = this.models;
@@ -89,17 +93,28 @@ export class App {
     this.#open(null);
   }
 
-  /** Return whether the session is gone. */
-  async deleteSession(sessionId: string): Promise<boolean> {
-    const session = this.current.value;
-    const isDeleted = await this.list.remove(sessionId);
-    if (isDeleted) this.drafts.set(sessionId, "");
-    if (isDeleted && session.id.value === sessionId) {
-      this.newChat();
-      this.#background.delete(session);
-      session.close();
+  /** Delete a session unless the reader takes that back. */
+  deleteSession(sessionId: string, title: string): void {
+    this.list.hide(sessionId);
+    if (this.current.value.id.value === sessionId) this.newChat();
+    this.undo.add({
+      words: t("list.deleted", { title }),
+      restore: () => this.list.unhide(sessionId),
+      commit: () => this.#removeSession(sessionId),
+    });
+  }
+
+  async #removeSession(sessionId: string): Promise<void> {
+    await this.list.remove(sessionId);
+    this.drafts.set(sessionId, "");
+    for (const session of this.#background) {
+      if (session.id.value === sessionId) this.#forget(session);
     }
-    return isDeleted;
+  }
+
+  #forget(session: OpenSession): void {
+    this.#background.delete(session);
+    session.close();
   }
 
   /** Send what stands in the composer. */
@@ -156,6 +171,7 @@ export class App {
     this.place.value = place;
     if (place.kind !== "chat") return;
     if (place.sessionId !== this.current.value.id.value) this.#open(place.sessionId);
+    if (place.itemId !== null) this.current.value.goTo(place.itemId);
   }
 
   #open(sessionId: string | null): void {
@@ -211,7 +227,7 @@ export class App {
     if (sessionId === null) return;
     history.replaceState(null, "", hashOf(null));
     this.drafts.move(sessionId, null);
-    void this.list.remove(sessionId);
+    this.list.remove(sessionId).catch(() => this.list.refresh());
   }
 
   #onChanged(session: OpenSession): void {

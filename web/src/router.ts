@@ -1,30 +1,35 @@
-/** What the address names: `#/c/<id>` a conversation, `#/cache` and `#/operator` the two views. */
+/**
+ * What the address names: `#/c/<id>` a conversation, `#/c/<id>/<item>` a message of it, `#/cache` and
+ * `#/operator` the two views.
+ */
 
 export type Place =
-  | { kind: "chat"; sessionId: string | null }
+  | { kind: "chat"; sessionId: string | null; itemId: string | null }
   | { kind: "cache" }
   | { kind: "operator" };
 
-const session = /^#\/c\/([^/]+)$/;
+const session = /^#\/c\/([^/]+)(?:\/([^/]+))?$/;
 
 /** Return the place that an address names; what names none is a new chat. */
 export function placeOf(hash: string): Place {
   if (hash === "#/cache") return { kind: "cache" };
   if (hash === "#/operator") return { kind: "operator" };
-  return { kind: "chat", sessionId: sessionIdIn(hash) };
+  const [, sessionId, itemId] = session.exec(hash) ?? [];
+  return { kind: "chat", sessionId: decoded(sessionId), itemId: decoded(itemId) };
 }
 
-/** Return the address of a conversation, or of a new chat. */
-export function hashOf(sessionId: string | null): string {
-  return sessionId === null ? "#/" : `#/c/${encodeURIComponent(sessionId)}`;
+/** Return the address of a conversation or of a message in it, or of a new chat. */
+export function hashOf(sessionId: string | null, itemId: string | null = null): string {
+  if (sessionId === null) return "#/";
+  const names = itemId === null ? [sessionId] : [sessionId, itemId];
+  return `#/c/${names.map(encodeURIComponent).join("/")}`;
 }
 
-function sessionIdIn(hash: string): string | null {
-  const match = session.exec(hash);
-  if (match?.[1] === undefined) return null;
+function decoded(name: string | undefined): string | null {
+  if (name === undefined) return null;
   try {
-    return decodeURIComponent(match[1]);
+    return decodeURIComponent(name);
   } catch {
-    return match[1];
+    return name;
   }
 }

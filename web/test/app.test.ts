@@ -94,15 +94,53 @@ test("a new chat is empty although another one is just being stored", async () =
   expect(app.current.value.entries.value).toEqual([]);
 });
 
-test("deleting the session on the screen leaves a new chat", async () => {
-  await start();
-  await app.send("Hello");
+describe("deleting the session on the screen", () => {
+  const deletion = "DELETE /v1/conversations/conv_1";
 
-  await app.deleteSession("conv_1");
+  beforeEach(async () => {
+    await start();
+    await app.send("Hello");
+    app.deleteSession("conv_1", "Hello");
+  });
 
-  expect(store.calls).toContain("DELETE /v1/conversations/conv_1");
-  expect(app.current.value.id.value).toBeNull();
-  expect(location.hash).toBe("#/");
+  test("leaves a new chat, and the server keeps the session for a moment", () => {
+    expect(app.current.value.id.value).toBeNull();
+    expect(location.hash).toBe("#/");
+    expect(app.list.sessions.value).toEqual([]);
+    expect(store.calls).not.toContain(deletion);
+  });
+
+  test("is final after that moment", async () => {
+    await vi.advanceTimersByTimeAsync(8_000);
+
+    expect(store.calls).toContain(deletion);
+    expect(app.undo.offer.value).toBeNull();
+  });
+
+  test("is final at once when the page is left", async () => {
+    app.undo.finish();
+    await settle();
+
+    expect(store.calls).toContain(deletion);
+  });
+
+  test("can be taken back", async () => {
+    app.undo.undo();
+    await vi.advanceTimersByTimeAsync(10_000);
+
+    expect(store.calls).not.toContain(deletion);
+    expect(app.list.sessions.value.map(({ id }) => id)).toEqual(["conv_1"]);
+  });
+
+  test("that the server refuses brings it back and says why", async () => {
+    store.refusal = { status: 503, code: "store_unavailable", message: "The store is away." };
+
+    app.undo.finish();
+    await settle();
+
+    expect(app.list.sessions.value.map(({ id }) => id)).toEqual(["conv_1"]);
+    expect(app.undo.problem.value).toBe("The store is away.");
+  });
 });
 
 describe("a refused message", () => {
@@ -226,17 +264,6 @@ describe("unsent text", () => {
 
     expect(app.drafts.of(null)).toBe("Hello");
   });
-});
-
-test("a session that cannot be deleted stays", async () => {
-  await start();
-  await app.send("Hello");
-  store.refusal = { status: 503, code: "store_unavailable", message: "The store is away." };
-
-  await app.deleteSession("conv_1");
-
-  expect(app.current.value.id.value).toBe("conv_1");
-  expect(app.list.problem.value).toBe("The store is away.");
 });
 
 test("models are asked for again until one is ready", async () => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { followedAnswer, newAnswer, requestStop, storedAnswer, type Answer } from "../src/chat/answer";
 import { oversizeWords } from "../src/input/message_size";
 import { hashOf, placeOf } from "../src/router";
-import { groupByDay, neighbourOf } from "../src/sessions/session_list";
+import { groupSessions, neighbourOf } from "../src/sessions/session_list";
 import { toTitle } from "../src/chat/title";
 import {
   announcement,
@@ -129,9 +129,12 @@ test("durations and rates have as many digits as mean something", () => {
 });
 
 test("an address names a conversation, a view or a new chat", () => {
-  const chat = (sessionId: string | null) => ({ kind: "chat", sessionId });
+  const chat = (sessionId: string | null, itemId: string | null = null) => {
+    return { kind: "chat", sessionId, itemId };
+  };
   expect(placeOf(hashOf("conv_1"))).toEqual(chat("conv_1"));
   expect(placeOf(hashOf("a/b#c"))).toEqual(chat("a/b#c"));
+  expect(placeOf(hashOf("conv_1", "msg_2"))).toEqual(chat("conv_1", "msg_2"));
   expect(placeOf("#/c/%")).toEqual(chat("%"));
   expect(["", "#/", "#/x/1"].map(placeOf)).toEqual([chat(null), chat(null), chat(null)]);
   expect([placeOf("#/cache"), placeOf("#/operator")]).toEqual([
@@ -174,7 +177,7 @@ test("sessions stand under the days they were last used", () => {
     at(2025, 4, 1, 12),
   ];
 
-  expect(groupByDay(sessions, now).map(({ name }) => name)).toEqual([
+  expect(groupSessions(sessions, now).map(({ name }) => name)).toEqual([
     "Today",
     "Yesterday",
     "Last 7 days",

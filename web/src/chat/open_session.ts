@@ -54,6 +54,8 @@ export class OpenSession {
   /** What a new chat will begin with, or what a stored one began with. */
   readonly systemPrompt = signal("");
   readonly load: Signal<LoadState> = signal({ kind: "ready" });
+  /** The message that the reader asked to see, by its key. */
+  readonly target = signal<string | null>(null);
   readonly entries: ReadonlySignal<readonly Entry[]>;
   /** The last answer of the branch that is shown, while it runs. */
   readonly running: ReadonlySignal<ReadonlySignal<Answer> | null>;
@@ -80,6 +82,7 @@ export class OpenSession {
     this.load.value = { kind: "loading" };
     try {
       this.#show(await fetchStored(sessionId), new Set());
+      if (this.target.value !== null) this.choose(this.target.value);
       this.load.value = { kind: "ready" };
     } catch (error) {
       this.load.value = toLoadState(error);
@@ -143,6 +146,12 @@ export class OpenSession {
   /** Show the branch that goes through a message. */
   choose(key: string): void {
     this.#messages.choose(key);
+  }
+
+  /** Show a message, on whichever branch it is, as soon as it is there. */
+  goTo(itemId: string): void {
+    this.target.value = itemId;
+    if (this.#messages.get(itemId) !== undefined) this.choose(itemId);
   }
 
   /** Show the message before or after one among those that stand in its place. */

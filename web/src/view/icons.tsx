@@ -100,3 +100,27 @@ export const NextIcon = () => (
     <path d="M8 5l5 5-5 5" />
   </Icon>
 );
+
+export const MoreIcon = () => (
+  <Icon>
+    <path d="M5 10h.01M10 10h.01M15 10h.01" />
+  </Icon>
+);
+
+export const PinIcon = () => (
+  <Icon>
+    <path d="M7 4h6M8 4v5l-2 2.5h8L12 9V4M10 11.5V16" />
+  </Icon>
+);
+
+export const DownloadIcon = () => (
+  <Icon>
+    <path d="M10 4v8M6.5 9l3.5 3.5L13.5 9M4 16h12" />
+  </Icon>
+);
+
+export const UploadIcon = () => (
+  <Icon>
+    <path d="M10 12.5V4.5M6.5 8L10 4.5 13.5 8M4 16h12" />
+  </Icon>
+);

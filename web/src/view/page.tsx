@@ -14,7 +14,7 @@ import { Header } from "./header";
 import { CloseIcon } from "./icons";
 import { LazyView } from "./lazy_view";
 import { LoginForm } from "./login_form";
-import { Sidebar } from "./sidebar";
+import { Sidebar } from "./list/sidebar";
 import { StatusLine } from "./status_line";
 import { TranscriptView } from "./transcript_view";
 import { UndoBar } from "./undo_bar";

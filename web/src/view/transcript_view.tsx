@@ -25,6 +25,7 @@ export function TranscriptView({ app, session }: { app: App; session: OpenSessio
   const entries = session.entries.value;
   const isLive = app.connection.isLive;
   useFollowing(reading, box, entries.length);
+  useTarget(session, reading, box);
   return (
     <div class="transcript-frame">
       <div
@@ -101,6 +102,23 @@ function useFollowing(
   useEffect(() => {
     if (box.current !== null) reading.followNow(box.current);
   }, [reading, numEntries]);
+}
+
+/** Bring the message that the reader asked for into view, and stay there. */
+function useTarget(
+  session: OpenSession,
+  reading: Reading,
+  box: { readonly current: HTMLDivElement | null },
+): void {
+  const key = session.target.value;
+  useEffect(() => {
+    if (key === null) return;
+    const message = box.current?.querySelector(`[data-key="${CSS.escape(key)}"]`);
+    if (message == null) return;
+    reading.rest();
+    message.scrollIntoView({ block: "start" });
+    session.target.value = null;
+  }, [session, key, session.entries.value]);
 }
 
 function touchY(event: TouchEvent): number {

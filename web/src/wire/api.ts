@@ -9,6 +9,7 @@ import { t } from "../i18n/catalogue";
 import type {
   WireConversation,
   WireError,
+  WireHitList,
   WireIdentity,
   WireItem,
   WireList,
@@ -50,6 +51,41 @@ export function listSessions(before?: string): Promise<WireList<WireConversation
   const query = new URLSearchParams({ limit: String(sessionsPerPage) });
   if (before !== undefined) query.set("before", before);
   return call("GET", `v1/chatserve/conversations?${query}`);
+}
+
+/** Return the pinned sessions; more than one page of them is not shown. */
+export async function listPinned(): Promise<WireConversation[]> {
+  const query = new URLSearchParams({ limit: String(sessionsPerPage), pinned: "true" });
+  const list = await call<WireList<WireConversation>>("GET", `v1/chatserve/conversations?${query}`);
+  return list.data;
+}
+
+/** Look for words in titles and messages, from where the last call stopped. */
+export function searchSessions(words: string, cursor: string | null): Promise<WireHitList> {
+  const query = new URLSearchParams({ q: words });
+  if (cursor !== null) query.set("cursor", cursor);
+  return call("GET", `v1/chatserve/conversations/search?${query}`);
+}
+
+/** Change the fields of a session that are named, and no others. */
+export function changeSession(
+  sessionId: string,
+  change: Partial<Pick<WireConversation, "title" | "pinned">>,
+): Promise<WireConversation> {
+  return call("POST", `v1/conversations/${encodeURIComponent(sessionId)}`, change);
+}
+
+/** Return where a session, or all of them, can be downloaded as a document. */
+export function exportUrl(sessionId: string | null): string {
+  const name = sessionId === null ? "" : `/${encodeURIComponent(sessionId)}`;
+  return `v1/chatserve/conversations${name}/export`;
+}
+
+/** Store the sessions of such a document, all or none; return how many there were. */
+export async function importSessions(document: object): Promise<number> {
+  const path = "v1/chatserve/conversations/import";
+  const imported = await call<{ conversation_ids: string[] }>("POST", path, document);
+  return imported.conversation_ids.length;
 }
 
 /**

@@ -205,6 +205,17 @@ export interface WireConversation {
   pinned?: boolean;
 }
 
+/** A session in which a search found its words; in the title where `item_id` is null. */
+export interface WireHit {
+  conversation: WireConversation;
+  matches: { item_id: string | null; role: string | null; excerpt: string }[];
+}
+
+export interface WireHitList {
+  data: WireHit[];
+  cursor: string | null;
+}
+
 export interface WireItem {
   id: string;
   type: "message";

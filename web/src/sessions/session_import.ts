@@ -1,0 +1,42 @@
+/** Taking sessions over from a file that an export made. */
+
+import { signal } from "@preact/signals";
+
+import { plural, t } from "../i18n/catalogue";
+import { importSessions } from "../wire/api";
+
+export class SessionImport {
+  /** What became of the last file, in a sentence. */
+  readonly outcome = signal<string | null>(null);
+  readonly isBusy = signal(false);
+  readonly #onImported: () => void;
+
+  constructor(onImported: () => void) {
+    this.#onImported = onImported;
+  }
+
+  /** Read a file and store its sessions, all of them or none. */
+  async take(file: Blob): Promise<void> {
+    this.isBusy.value = true;
+    try {
+      const numStored = await importSessions(await documentIn(file));
+      this.outcome.value = plural("list.imported", numStored);
+      this.#onImported();
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.outcome.value = t("list.notImported", { reason });
+    } finally {
+      this.isBusy.value = false;
+    }
+  }
+}
+
+async function documentIn(file: Blob): Promise<object> {
+  try {
+    const document: unknown = JSON.parse(await file.text());
+    if (typeof document === "object" && document !== null) return document;
+  } catch {
+    // What is no JSON is no export either.
+  }
+  throw new Error(t("list.noExport"));
+}

@@ -1,0 +1,45 @@
+/** Taking all sessions out, and taking sessions in. */
+
+import { useRef } from "preact/hooks";
+
+import type { App } from "../../app";
+import { t } from "../../i18n/catalogue";
+import { exportUrl } from "../../wire/api";
+import { DownloadIcon, UploadIcon } from "../icons";
+
+export function ListTools({ app }: { app: App }) {
+  const field = useRef<HTMLInputElement>(null);
+  const { importing } = app;
+  const take = async (input: HTMLInputElement) => {
+    const file = input.files?.[0];
+    if (file !== undefined) await importing.take(file);
+    input.value = "";
+  };
+  return (
+    <div class="list-tools">
+      <a href={exportUrl(null)} download="chatserve.json">
+        <DownloadIcon /> {t("list.exportAll")}
+      </a>
+      <button
+        type="button"
+        class="quiet"
+        disabled={importing.isBusy.value}
+        onClick={() => field.current?.click()}
+      >
+        <UploadIcon /> {t("list.import")}
+      </button>
+      <input
+        ref={field}
+        class="visually-hidden"
+        type="file"
+        accept="application/json,.json"
+        aria-label={t("list.import")}
+        tabIndex={-1}
+        onChange={(event) => void take(event.currentTarget)}
+      />
+      <p class="note" role="status">
+        {importing.outcome.value}
+      </p>
+    </div>
+  );
+}
