@@ -200,3 +200,21 @@ async def test_answer_in_flight_is_no_answer_to_go_on_with(service: Service) -> 
 
     assert reply.status_code == 409
     assert reply.json()["error"]["code"] == "response_already_in_flight"
+
+
+async def test_answer_that_was_stopped_within_a_character_goes_on_with_it(service: Service) -> None:
+    conversation_id = await new_conversation(service)
+    service.model.hold()
+    async with service.socket() as socket:
+        await socket.create(SAID, conversation=conversation_id)
+        service.model.allow(3)
+        events = await socket.receive_texts(2)
+        await service.wait_until_held()
+        await socket.send("response.cancel", response_id=events[0]["response"]["id"])
+        await socket.receive_answer()
+    service.model.release()
+
+    await go_on(service, conversation_id)
+
+    begun, rest = await answers(service, conversation_id)
+    assert (begun.content, begun.content + rest.content) == ("Gr", SAID)
