@@ -1,7 +1,6 @@
 /** Start the page. */
 
 import "./view/base.css";
-import "./style.css";
 
 import { render } from "preact";
 

@@ -4,6 +4,8 @@
  * Closed blocks are rendered once: their component refuses to render again for the same block.
  */
 
+import "./markdown.css";
+
 import { Component, type ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 
