@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { BlockSplitter, parse, type Block } from "../src/markdown/blocks";
 import { renderBlock } from "../src/markdown/render";
 import { trickyDocuments } from "./documents";
+import { randomDocument } from "./random";
 
 function html(blocks: readonly Block[]): string {
   return renderToString(
@@ -16,36 +17,26 @@ function html(blocks: readonly Block[]): string {
   );
 }
 
-/** A small deterministic generator, so that a failure can be repeated. */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
-
-// prettier-ignore
-const pieces = [
-  "word", " ", "\n", "\n\n", "- ", "* ", "1. ", "> ", "# ", "```", "```js\n", "~~~\n", "`", "**",
-  "_", "    ", "  ", "| a | b |\n", "| - | - |\n", "---", "===", "[x](http://a.b)",
-  "[x]: http://a", "<div>", "</div>", "![i](u)", "\\", "\t", "\r\n", "- [ ] ", "2) ", "&amp;",
-  "http://c.d", "~~", "é漢🎉",
-];
-
-function randomDocument(seed: number): string {
-  const random = randomFrom(seed);
-  const pick = () => pieces[Math.floor(random() * pieces.length)]!;
-  return Array.from({ length: 40 }, pick).join("");
+/** Return how many of the first blocks are the same objects. */
+function numSame(before: readonly Block[], after: readonly Block[]): number {
+  const first = before.findIndex((block, index) => block !== after[index]);
+  return first === -1 ? before.length : first;
 }
 
 function expectEveryPrefixToMatch(text: string): void {
   const splitter = new BlockSplitter();
+  let before: readonly Block[] = [];
+  let numFrozen = 0;
   for (let length = 0; length <= text.length; length += 1) {
     const prefix = text.slice(0, length);
-    const grown = html(splitter.update(prefix));
-    const whole = html(parse(prefix.replaceAll("\r\n", "\n")));
+    const blocks = splitter.update(prefix);
+    const grown = html(blocks);
+    const whole = html(parse(prefix));
     if (grown !== whole) expect({ prefix, grown }).toEqual({ prefix, grown: whole });
+    const frozen = numSame(before, blocks);
+    if (frozen < numFrozen) expect({ prefix, frozen }).toEqual({ prefix, frozen: numFrozen });
+    numFrozen = frozen;
+    before = blocks;
   }
 }
 
@@ -54,8 +45,8 @@ describe("a text that grows", () => {
     expectEveryPrefixToMatch(text);
   });
 
-  test("renders every prefix of random documents as if parsed whole", { timeout: 60_000 }, () => {
-    for (let seed = 1; seed <= 60; seed += 1) expectEveryPrefixToMatch(randomDocument(seed));
+  test("renders every prefix of random documents as if parsed whole", { timeout: 120_000 }, () => {
+    for (let seed = 1; seed <= 400; seed += 1) expectEveryPrefixToMatch(randomDocument(seed));
   });
 
   test("keeps closed blocks as the same objects", () => {

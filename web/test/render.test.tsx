@@ -7,63 +7,7 @@ function render(text: string, isGrowing = false): string {
   return renderToString(<Markdown text={text} isGrowing={isGrowing} />);
 }
 
-/** The names of all elements in a piece of HTML. */
-function elementsOf(html: string): Set<string> {
-  return new Set([...html.matchAll(/<([a-z][a-z0-9-]*)/g)].map((match) => match[1]!));
-}
-
-const known = new Set(
-  (
-    "div p ul ol li strong em del code pre figure figcaption span button svg rect path br hr a " +
-    "blockquote table thead tbody tr th td h3 h4 h5 h6 input"
-  ).split(" "),
-);
-
-const attacks = [
-  "<script>alert(1)</script>",
-  '<img src=x onerror="alert(1)">',
-  "<svg/onload=alert(1)>",
-  '<svg><a xlink:href="javascript:alert(1)"><text>x</text></a></svg>',
-  '<iframe srcdoc="<script>alert(1)</script>"></iframe>',
-  "<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>",
-  "[x](javascript:alert(1))",
-  "[x](JaVaScRiPt:alert(1))",
-  "[x](java\tscript:alert(1))",
-  "[x](java&#9;script:alert(1))",
-  "[x](&#106;avascript:alert(1))",
-  "[x](\u0001javascript:alert(1))",
-  "[x](vbscript:msgbox(1))",
-  "[x](data:text/html;base64,PHNjcmlwdD4=)",
-  "[x](//evil.example)",
-  "[x](blob:http://a/b)",
-  "<javascript:alert(1)>",
-  "![x](javascript:alert(1))",
-  '![x](http://a/b.png"onerror="alert(1))',
-  '[x](http://a "onmouseover=alert(1) ")',
-  "[x]: javascript:alert(1)\n\n[x]",
-  "```html\n<script>alert(1)</script>\n```",
-  '```"><script>alert(1)</script>\nx\n```',
-  "`<script>alert(1)</script>`",
-  "| <img src=x onerror=alert(1)> |\n| - |\n| <script>alert(1)</script> |",
-  "# <script>alert(1)</script>",
-  "- <iframe src=javascript:alert(1)>",
-  "> <object data=javascript:alert(1)>",
-  "**<style>*{display:none}</style>**",
-  "&lt;script&gt;alert(1)&lt;/script&gt;",
-];
-
 describe("what a model writes", () => {
-  test.each(attacks)("makes no element, handler or address of its own: %s", (attack) => {
-    for (const text of [attack, `text ${attack} text`, `- ${attack}`]) {
-      const html = render(text);
-      const tags = html.match(/<[^>]*>/g) ?? [];
-
-      expect([...elementsOf(html)].filter((name) => !known.has(name))).toEqual([]);
-      expect(tags.filter((tag) => /\son[a-z]+=|\ssrc=|\sstyle=/i.test(tag))).toEqual([]);
-      expect(html).not.toMatch(/href="(?!https?:\/\/|mailto:)/i);
-    }
-  });
-
   test("links leave without a trace of this page", () => {
     expect(render("[docs](https://example.org/a?b=1&amp;c=2)")).toContain(
       '<a href="https://example.org/a?b=1&amp;c=2" target="_blank" ' +
@@ -96,6 +40,15 @@ describe("what a model writes", () => {
   test("code is shown as it is", () => {
     expect(render("```py\na < b & c\n```")).toContain("<code>a &lt; b &amp; c</code>");
     expect(render("`a &amp; b`")).toContain("<code>a &amp;amp; b</code>");
+  });
+
+  test("text in code and mathematics is the text that was written", () => {
+    expect(render("```\n$$x$$\n```")).toContain("<code>$$x$$</code>");
+    expect(render("`\\(x\\)`")).toContain("<code>\\(x\\)</code>");
+  });
+
+  test("a numbered list begins where it was told to", () => {
+    expect(render("7. a\n8. b")).toContain('<ol start="7"><li>a</li>');
   });
 
   test("a table keeps its alignment in classes", () => {

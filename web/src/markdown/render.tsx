@@ -13,9 +13,14 @@ import { Fragment, type ComponentChildren, type VNode } from "preact";
 import { CodeBlock } from "../view/code_block";
 import { decodeEntities } from "./entities";
 import { safeHref } from "./links";
+import { MathView } from "./math";
+import type { MathToken } from "./math_syntax";
+import { Once } from "./once";
+
+type KnownToken = MarkedToken | MathToken;
 
 export function renderBlock(token: Token): ComponentChildren {
-  const block = token as MarkedToken;
+  const block = token as KnownToken;
   switch (block.type) {
     case "heading":
       return renderHeading(block);
@@ -47,7 +52,7 @@ function renderInline(tokens: readonly Token[]): ComponentChildren {
 }
 
 function renderInlineToken(token: Token): ComponentChildren {
-  const inline = token as MarkedToken;
+  const inline = token as KnownToken;
   switch (inline.type) {
     case "strong":
       return <strong>{renderInline(inline.tokens)}</strong>;
@@ -67,6 +72,8 @@ function renderInlineToken(token: Token): ComponentChildren {
       return inline.tokens ? renderInline(inline.tokens) : decodeEntities(inline.text);
     case "escape":
       return inline.text;
+    case "math":
+      return <MathView {...inline} />;
     default:
       return inline.raw;
   }
@@ -80,12 +87,14 @@ function renderHeading({ depth, tokens }: Tokens.Heading): VNode {
 
 function renderList(list: Tokens.List): VNode {
   const items = list.items.map((item, index) => (
-    <li key={index} class={item.task ? "task" : undefined}>
-      {renderBlocks(item.tokens)}
-    </li>
+    <Once key={index} of={item} render={renderItem} />
   ));
   if (!list.ordered) return <ul>{items}</ul>;
   return <ol start={list.start === "" ? 1 : list.start}>{items}</ol>;
+}
+
+function renderItem({ task, tokens }: Tokens.ListItem): VNode {
+  return <li class={task ? "task" : undefined}>{renderBlocks(tokens)}</li>;
 }
 
 function renderTable({ header, rows }: Tokens.Table): VNode {
@@ -97,12 +106,16 @@ function renderTable({ header, rows }: Tokens.Table): VNode {
         </thead>
         <tbody>
           {rows.map((row, index) => (
-            <tr key={index}>{row.map(renderCell)}</tr>
+            <Once key={index} of={row} render={renderRow} />
           ))}
         </tbody>
       </table>
     </div>
   );
+}
+
+function renderRow(row: Tokens.TableCell[]): VNode {
+  return <tr>{row.map(renderCell)}</tr>;
 }
 
 function renderCell(cell: Tokens.TableCell, index: number): VNode {

@@ -1,0 +1,90 @@
+/**
+ * What counts as mathematics in a Markdown text: `$$…$$`, `\[…\]` and `\(…\)`.
+ *
+ * A single `$` is a price. Mathematics holds no blank line and no backtick, so that a mark left
+ * open reaches neither past its paragraph nor into code; until it is closed it is plain text.
+ */
+
+import type { TokenizerAndRendererExtension, TokenizerObject } from "marked";
+
+// A type and no interface: the parser's own type of a token has an index signature.
+export type MathToken = {
+  type: "math";
+  raw: string;
+  /** The TeX between the marks. */
+  source: string;
+  isDisplay: boolean;
+};
+
+// Backslashes go in pairs with what follows them, so that `\\\\[2pt]` opens nothing. A repeated
+// piece never begins with a closing mark: there is one way to read each text, in linear time.
+const lineBreak = String.raw`\n(?![ \t]*(?:\n|$))|\\(?=\n)`;
+const inDollars = String.raw`[^\\\x60\n$]|\\[^\n\x60]|\$(?!\$)|${lineBreak}`;
+const inBrackets = String.raw`[^\\\x60\n]|\\[^\[\]\n\x60]|${lineBreak}`;
+const inParentheses = String.raw`[^\\\x60\n]|\\[^()\n\x60]|${lineBreak}`;
+
+const dollars = String.raw`\$\$(?!\$)((?:${inDollars})+)\$\$(?!\$)`;
+const brackets = String.raw`\\\[((?:${inBrackets})+)\\\]`;
+const parentheses = String.raw`\\\(((?:${inParentheses})+)\\\)`;
+
+const inlineMath = new RegExp(`^(?:${dollars}|${brackets}|${parentheses})`);
+const blockMath = new RegExp(`^ {0,3}(?:${dollars}|${brackets})[ \\t]*(?=\\n|$)`);
+const blockOpener = /^ {0,3}(?:\$\$|\\\[)/m;
+
+function readMath(pattern: RegExp, text: string): MathToken | undefined {
+  const match = pattern.exec(text);
+  if (match === null) return undefined;
+  const [raw, first, second, inLine] = match;
+  const source = (first ?? second ?? inLine ?? "").trim();
+  if (source === "") return undefined;
+  return { type: "math", raw, source, isDisplay: inLine === undefined };
+}
+
+/** Return where in the first `end` characters a line begins a display, after the first; or -1. */
+function nextBlockMath(text: string, end: number): number {
+  for (let index = text.indexOf("\n") + 1; index > 0 && index < end; ) {
+    if (readMath(blockMath, text.slice(index)) !== undefined) return index;
+    index = text.indexOf("\n", index) + 1;
+  }
+  return -1;
+}
+
+function firstBlankLine(text: string): number {
+  const index = text.search(/\n[ \t]*\n/);
+  return index === -1 ? text.length : index;
+}
+
+/**
+ * Return where the part of a text begins that mathematics still to be closed may change: after the
+ * last blank line, if there is an opening mark at the start of a line since.
+ */
+export function openMathStart(text: string): number {
+  const start = /[^]*\n[ \t]*\n/.exec(text)?.[0].length ?? 0;
+  return blockOpener.test(text.slice(start)) ? start : text.length;
+}
+
+export const mathExtensions: TokenizerAndRendererExtension[] = [
+  {
+    name: "math",
+    level: "block",
+    start: (text) => nextBlockMath(text, firstBlankLine(text)),
+    tokenizer: (text) => readMath(blockMath, text),
+  },
+  {
+    name: "math",
+    level: "inline",
+    start: (text) => text.indexOf("$$"),
+    tokenizer(text, tokens) {
+      const isPrice = text.startsWith("$$") && tokens.at(-1)?.raw.endsWith("$") === true;
+      return isPrice ? undefined : readMath(inlineMath, text);
+    },
+  },
+];
+
+/** An underlined heading ends where a display begins, as a paragraph does. */
+export const mathInterrupts: TokenizerObject = {
+  lheading(text) {
+    const whole = this.rules.block.lheading.exec(text);
+    return whole !== null && nextBlockMath(text, whole[0].length) !== -1 ? undefined : false;
+  },
+};
