@@ -12,6 +12,7 @@ import { Fragment, type ComponentChildren, type VNode } from "preact";
 
 import { CodeBlock } from "../view/code_block";
 import { decodeEntities } from "./entities";
+import { isClosedFence } from "./fences";
 import { safeHref } from "./links";
 import { MathView } from "./math";
 import type { MathToken } from "./math_syntax";
@@ -25,7 +26,13 @@ export function renderBlock(token: Token): ComponentChildren {
     case "heading":
       return renderHeading(block);
     case "code":
-      return <CodeBlock language={block.lang ?? ""} code={block.text} />;
+      return (
+        <CodeBlock
+          language={block.lang ?? ""}
+          code={block.text}
+          isClosed={isClosedFence(block.raw)}
+        />
+      );
     case "blockquote":
       return <blockquote>{renderBlocks(block.tokens)}</blockquote>;
     case "list":

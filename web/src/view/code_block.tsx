@@ -1,9 +1,18 @@
-/** A fenced piece of code: its language, a copy button, and the code as it is. */
+/** A piece of code: its language, a copy button, and the code, coloured once it is complete. */
 
+import { useHighlighting } from "../markdown/highlighting";
 import { CopyButton } from "./copy_button";
 
-export function CodeBlock({ language, code }: { language: string; code: string }) {
+interface CodeBlockProps {
+  language: string;
+  code: string;
+  /** Whether the code is complete; while it grows, it is not coloured. */
+  isClosed: boolean;
+}
+
+export function CodeBlock({ language, code, isClosed }: CodeBlockProps) {
   const name = language.split(/\s/, 1)[0] ?? "";
+  const pieces = useHighlighting(name.toLowerCase(), code, isClosed);
   return (
     <figure class="code">
       <figcaption>
@@ -11,7 +20,19 @@ export function CodeBlock({ language, code }: { language: string; code: string }
         <CopyButton label="Copy code" text={() => code} />
       </figcaption>
       <pre tabIndex={0} dir="ltr">
-        <code>{code}</code>
+        <code>
+          {pieces === null
+            ? code
+            : pieces.map(({ kind, text }, index) =>
+                kind === null ? (
+                  text
+                ) : (
+                  <span key={index} class={`code-${kind}`}>
+                    {text}
+                  </span>
+                ),
+              )}
+        </code>
       </pre>
     </figure>
   );

@@ -1,0 +1,4 @@
+declare module "*.css?raw" {
+  const sheet: string;
+  export default sheet;
+}
