@@ -34,6 +34,7 @@ export const trickyDocuments: [name: string, text: string][] = [
   ["blank lines at the start", "\n\n\n  \ntext\n\n\n"],
   ["tabs", "-\ta\n\n\tb\n\n\tc\n\nd\n\n\te"],
   ["display math", "Let\n\n$$\nx_1 = \\frac{1}{2}\n$$\n\nand\n\\[\na\n- b\n= c\n\\]\nend"],
+  ["math in emphasis", "*a \\(b*c\\) d* and **$$e*f$$** _g \\(h_ i\\) j_ *open \\(k*\n\nend"],
   ["math that interrupts", "text\n$$\na\n---\n+ b\n$$\nmore\n---\n\nend"],
   ["math that stays open", "text\n$$\na\n# b\n- c\n\nnext $$ d\n\n\\[ e\n\nend"],
   ["math in a line", "so \\(a_1 * b\\) and *\\(c\\)* and $$d$$, not $5 or $6, $$$ or `$$x$$` end"],

@@ -113,7 +113,7 @@ describe("mathematics", () => {
     },
   );
 
-  test("may stand within emphasis", () => {
-    expect(render("**so \\(a\\)**")).toMatch(/<strong>so <span class="math"><math/);
+  test("may stand within emphasis and hold its marks", () => {
+    expect(render("*so \\(a*b\\) is*")).toMatch(/<em>so <span class="math"><math.*<\/span> is<\/em>/);
   });
 });

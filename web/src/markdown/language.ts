@@ -8,13 +8,13 @@
 
 import { Lexer, Marked, type Token } from "marked";
 
-import { mathExtensions, mathInterrupts } from "./math_syntax";
+import { mathExtensions, mathPrecedence } from "./math_syntax";
 
 const language = new Marked({
   gfm: true,
   extensions: mathExtensions,
   tokenizer: {
-    ...mathInterrupts,
+    ...mathPrecedence,
     html: () => undefined,
     tag: () => undefined,
     def: () => undefined,

@@ -5,7 +5,7 @@
  * open reaches neither past its paragraph nor into code; until it is closed it is plain text.
  */
 
-import type { TokenizerAndRendererExtension, TokenizerObject } from "marked";
+import { Tokenizer, type TokenizerAndRendererExtension, type TokenizerObject } from "marked";
 
 // A type and no interface: the parser's own type of a token has an index signature.
 export type MathToken = {
@@ -28,7 +28,10 @@ const brackets = String.raw`\\\[((?:${inBrackets})+)\\\]`;
 const parentheses = String.raw`\\\(((?:${inParentheses})+)\\\)`;
 
 const inlineMath = new RegExp(`^(?:${dollars}|${brackets}|${parentheses})`);
+const anyMath = new RegExp(`${dollars}|${brackets}|${parentheses}`, "g");
 const blockMath = new RegExp(`^ {0,3}(?:${dollars}|${brackets})[ \\t]*(?=\\n|$)`);
+// Looking for formulas at each mark of a very long paragraph would take the square of its length.
+const maxEmphasisLength = 2_000;
 const blockOpener = /^ {0,3}(?:\$\$|\\\[)/m;
 
 function readMath(pattern: RegExp, text: string): MathToken | undefined {
@@ -81,10 +84,25 @@ export const mathExtensions: TokenizerAndRendererExtension[] = [
   },
 ];
 
-/** An underlined heading ends where a display begins, as a paragraph does. */
-export const mathInterrupts: TokenizerObject = {
+/** What other constructs of the language make of mathematics. */
+export const mathPrecedence: TokenizerObject = {
+  /** An underlined heading ends where a display begins, as a paragraph does. */
   lheading(text) {
     const whole = this.rules.block.lheading.exec(text);
     return whole !== null && nextBlockMath(text, whole[0].length) !== -1 ? undefined : false;
+  },
+  /** A star within a formula ends no emphasis. `masked` hides what else holds none. */
+  emStrong(text, masked, previous) {
+    if (!/^[*_]/.test(text) || text.length > maxEmphasisLength) return false;
+    const start = masked.length - text.length;
+    let end = start;
+    let hidden = masked.slice(0, start);
+    for (const { index, 0: math } of text.matchAll(anyMath)) {
+      hidden += masked.slice(end, start + index) + "+".repeat(math.length);
+      end = start + index + math.length;
+    }
+    if (end === start) return false;
+    hidden += masked.slice(end);
+    return Tokenizer.prototype.emStrong.call(this, text, hidden, previous);
   },
 };
