@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect
@@ -53,6 +54,22 @@ def let_it_say_something(page: Page) -> Locator:
     page.keyboard.press("Escape")  # stops it, and does nothing if it has just ended
     expect_phase(answer, "completed|stopped")
     return answer
+
+
+def list_link(page: Page, words: str) -> Locator:
+    conversations = page.get_by_role("navigation", name="Conversations")
+    return conversations.get_by_role("link", name=re.compile(words))
+
+
+def open_menu(row: Locator) -> None:
+    row.first.hover()
+    row.first.get_by_role("button", name=re.compile("^More for")).click()
+
+
+def delete_conversation(page: Page, words: str) -> None:
+    row = page.get_by_role("listitem").filter(has=list_link(page, words))
+    open_menu(row)
+    row.first.get_by_role("button", name="Delete").click()
 
 
 def test_a_chat_streams_and_shows_what_was_cached(page: Page) -> None:
@@ -108,12 +125,136 @@ def test_conversations_are_listed_opened_by_their_link_and_deleted(page: Page) -
     page.goto(address)
     expect(page.get_by_role("article", name="You")).to_contain_text("fresh snow")
 
-    conversations = page.get_by_role("navigation", name="Conversations")
-    link = conversations.get_by_role("link", name=re.compile("colour of fresh snow")).first
-    link.hover()
-    conversations.get_by_role("button", name=re.compile("Delete .*fresh snow")).first.click()
-    conversations.get_by_role("button", name="Delete", exact=True).click()
-    expect(link).to_have_count(0)
+    delete_conversation(page, "colour of fresh snow")
+    expect(list_link(page, "colour of fresh snow")).to_have_count(0)
+    page.goto("/")
+    expect(list_link(page, "colour of fresh snow")).to_have_count(0)
+
+
+def test_a_deleted_conversation_can_be_had_back(page: Page) -> None:
+    send(page, "Name the colour of a ripe lemon.")
+    let_it_say_something(page)
+
+    delete_conversation(page, "ripe lemon")
+    expect(list_link(page, "ripe lemon")).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+
+    list_link(page, "ripe lemon").click()
+    expect(page.get_by_role("article", name="You")).to_contain_text("ripe lemon")
+
+
+def test_conversations_are_found_renamed_and_pinned(page: Page) -> None:
+    send(page, "Name the colour of a zebra crossing.")
+    let_it_say_something(page)
+    row = page.get_by_role("listitem").filter(has=list_link(page, "zebra crossing"))
+
+    open_menu(row)
+    row.get_by_role("button", name="Rename").click()
+    page.get_by_role("textbox", name="Rename").fill("Stripes")
+    page.get_by_role("textbox", name="Rename").press("Enter")
+    expect(page.get_by_role("heading", name="Stripes")).to_be_visible()
+    open_menu(page.get_by_role("listitem").filter(has=list_link(page, "Stripes")))
+    page.get_by_role("button", name="Pin", exact=True).click()
+    pinned = page.get_by_role("region", name="Pinned")
+    expect(pinned.get_by_role("link", name="Stripes")).to_be_visible()
+
+    page.get_by_role("button", name="New chat").click()
+    page.get_by_role("searchbox", name="Search").fill("a zebra crossing")
+    page.get_by_role("link", name=re.compile("Name the colour")).click()
+
+    expect(page.get_by_role("heading", name="Stripes")).to_be_visible()
+    expect(page.get_by_role("article", name="You")).to_be_in_viewport()
+
+
+def test_conversations_move_by_export_and_import(page: Page, tmp_path: Path) -> None:
+    send(page, "Name the colour of a moving van.")
+    let_it_say_something(page)
+
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export all").click()
+    archive = tmp_path / "chatserve.json"
+    download.value.save_as(archive)
+    import_field = page.get_by_role("navigation", name="Conversations").get_by_label("Import")
+    import_field.set_input_files(archive)
+
+    expect(page.get_by_text(re.compile(r"conversations? imported"))).to_be_visible()
+    expect(list_link(page, "moving van")).to_have_count(2)
+    import_field.set_input_files(
+        {"name": "x.json", "mimeType": "application/json", "buffer": b"[1, 2"}
+    )
+    expect(page.get_by_text("Nothing was imported.")).to_be_visible()
+
+
+def test_a_message_said_otherwise_begins_a_branch(page: Page) -> None:
+    send(page, "What is a lake?")
+    let_it_say_something(page)
+    page.get_by_role("article", name="You").hover()
+    page.get_by_role("button", name="Edit").first.click()
+    page.get_by_role("textbox", name="Edit your message").fill("What is a river?")
+    page.get_by_role("button", name="Send").first.click()
+    let_it_say_something(page)
+
+    branches = page.get_by_role("group", name="Versions")
+    expect(branches).to_have_text("2/2")
+    expect(page.get_by_role("article", name="You")).to_have_text("What is a river?")
+    branches.get_by_role("button", name="Previous version").click()
+    expect(page.get_by_role("article", name="You")).to_have_text("What is a lake?")
+    page.reload()
+    expect(page.get_by_role("article", name="You")).to_have_text("What is a river?")
+
+
+def test_an_answer_is_made_anew_next_to_the_old_one(page: Page) -> None:
+    send(page, "Invent a name for a boat.")
+    first = let_it_say_something(page).locator(".markdown").inner_text()
+
+    page.get_by_role("button", name="Regenerate").click()
+    let_it_say_something(page)
+
+    expect(page.get_by_role("article", name="You")).to_have_count(1)
+    branches = page.get_by_role("group", name="Versions")
+    expect(branches).to_have_text("2/2")
+    branches.get_by_role("button", name="Previous version").click()
+    expect(last_answer(page).locator(".markdown")).to_have_text(first)
+
+
+def test_a_stopped_answer_goes_on_where_it_stood(page: Page) -> None:
+    send(page, "Write a very long story about a mountain.")
+    expect_phase(last_answer(page), "streaming")
+    page.get_by_role("button", name="Stop").click()
+    expect_phase(last_answer(page), "stopped")
+    begun = last_answer(page).locator(".markdown").inner_text()
+
+    page.get_by_role("button", name="Continue").click()
+    expect_phase(last_answer(page), "streaming")
+    page.get_by_role("button", name="Stop").click()
+    expect_phase(last_answer(page), "stopped")
+
+    whole = last_answer(page).locator(".markdown").inner_text()
+    assert whole.startswith(begun.rstrip())
+    assert len(whole) > len(begun)
+    expect(page.get_by_role("article", name="Answer")).to_have_count(1)
+    page.reload()
+    expect(last_answer(page).locator(".markdown")).to_have_text(whole)
+
+
+def test_a_deleted_message_takes_what_follows_with_it(page: Page) -> None:
+    send(page, "Name a tree.")
+    let_it_say_something(page)
+    send(page, "Name a flower.")
+    let_it_say_something(page)
+
+    page.get_by_role("article", name="You").last.hover()
+    page.locator(".said").last.get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("2 messages deleted.")).to_be_visible()
+    expect(page.get_by_role("article", name="You")).to_have_count(1)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("article", name="You")).to_have_count(2)
+    page.locator(".said").last.get_by_role("button", name="Delete").click()
+    with page.expect_response(lambda reply: reply.request.method == "DELETE", timeout=15_000):
+        pass
+    page.reload()
+
+    expect(page.get_by_role("article", name="You")).to_have_text("Name a tree.")
 
 
 def test_what_the_user_types_is_never_markup(page: Page) -> None:

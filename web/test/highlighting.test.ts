@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { isClosedFence } from "../src/markdown/fences";
 import { grammarOf, highlight, loadGrammar } from "../src/markdown/highlighter";
 import sheet from "../src/markdown/markdown.css?raw";
-import pageSheet from "../src/style.css?raw";
+import pageSheet from "../src/view/base.css?raw";
 
 async function piecesOf(code: string, language: string) {
   const grammar = grammarOf(language);

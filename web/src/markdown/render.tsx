@@ -11,6 +11,7 @@ import type { MarkedToken, Token, Tokens } from "marked";
 import { Fragment, type ComponentChildren, type VNode } from "preact";
 
 import { CodeBlock } from "../view/code_block";
+import { t } from "../i18n/catalogue";
 import { decodeEntities } from "./entities";
 import { isClosedFence } from "./fences";
 import { safeHref } from "./links";
@@ -106,7 +107,7 @@ function renderItem({ task, tokens }: Tokens.ListItem): VNode {
 
 function renderTable({ header, rows }: Tokens.Table): VNode {
   return (
-    <div class="table-box" tabIndex={0} role="group" aria-label="Table">
+    <div class="table-box" tabIndex={0} role="group" aria-label={t("markdown.table")}>
       <table>
         <thead>
           <tr>{header.map(renderCell)}</tr>

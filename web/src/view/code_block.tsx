@@ -1,5 +1,6 @@
 /** A piece of code: its language, a copy button, and the code, coloured once it is complete. */
 
+import { t } from "../i18n/catalogue";
 import { useHighlighting } from "../markdown/highlighting";
 import { CopyButton } from "./copy_button";
 
@@ -16,8 +17,8 @@ export function CodeBlock({ language, code, isClosed }: CodeBlockProps) {
   return (
     <figure class="code">
       <figcaption>
-        <span>{name === "" ? "text" : name}</span>
-        <CopyButton label="Copy code" text={() => code} />
+        <span>{name === "" ? t("code.text") : name}</span>
+        <CopyButton label={t("code.copy")} text={() => code} />
       </figcaption>
       <pre tabIndex={0} dir="ltr">
         <code>
