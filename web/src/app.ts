@@ -64,6 +64,7 @@ export class App {
     this.connection = new Connection(openSocket, {
       onLive: () => this.#onLive(),
       onEvent: (event, atMs) => this.#feed.onEvent(event, atMs),
+      onRefused: (error) => this.login.noteRefusal(error),
     });
     this.current = signal(this.#makeSession());
   }

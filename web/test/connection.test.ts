@@ -1,11 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
-import { Connection, retryDelayMs } from "../src/wire/connection";
+import { ApiError } from "../src/wire/api";
+import { Connection } from "../src/wire/connection";
+import { retryDelayMs } from "../src/wire/patience";
 import { FakeSocket, fakeBrowser } from "./fakes";
 
 let sockets: FakeSocket[];
 let numLive: number;
 let connection: Connection;
+/** What `GET v1/models` is answered by; null: nobody answers. */
+let reply: (() => Response) | null;
+let refusals: ApiError[];
 
 beforeEach(() => {
   fakeBrowser();
@@ -16,7 +21,17 @@ beforeEach(() => {
     sockets.push(new FakeSocket());
     return sockets.at(-1) as unknown as WebSocket;
   };
-  connection = new Connection(open, { onLive: () => (numLive += 1), onEvent: () => undefined });
+  reply = null;
+  refusals = [];
+  vi.stubGlobal("fetch", async () => {
+    if (reply === null) throw new TypeError("Failed to fetch");
+    return reply();
+  });
+  connection = new Connection(open, {
+    onLive: () => (numLive += 1),
+    onEvent: () => undefined,
+    onRefused: (error) => refusals.push(error),
+  });
 });
 
 afterEach(() => {
@@ -56,7 +71,7 @@ describe("a connection", () => {
     vi.advanceTimersByTime(250);
     last().accept();
 
-    expect(waiting).toEqual({ kind: "reconnecting", retryAtMs: 250 });
+    expect(waiting).toEqual({ kind: "reconnecting", retryAtMs: 250, reason: "lost" });
     expect(sockets).toHaveLength(2);
     expect(numLive).toBe(2);
   });
@@ -75,7 +90,7 @@ describe("a connection", () => {
     expect(delays).toEqual([250, 500, 1000, 2000, 4000, 4000, 250]);
   });
 
-  test.each([1008, 4401, 4403])("does not come back after close code %i", (code) => {
+  test.each([1008, 4401])("does not come back after close code %i", (code) => {
     connection.connect();
     last().accept();
 
@@ -147,9 +162,166 @@ describe("a connection", () => {
   test("gives up an attempt that gets no answer", () => {
     connection.connect();
 
-    vi.advanceTimersByTime(10_000);
+    vi.advanceTimersByTime(5_000);
 
     expect(connection.state.value.kind).toBe("reconnecting");
+  });
+
+  test("of too many comes back slowly and says why", () => {
+    connection.connect();
+    last().drop(4429, "this key has 8 connections open");
+
+    expect(connection.state.value).toEqual({
+      kind: "reconnecting",
+      retryAtMs: 30_000,
+      reason: "crowded",
+    });
+  });
+
+  test("is not called lost while the server asks for patience", () => {
+    connection.connect();
+    last().accept();
+    last().drop(1013, "the store cannot be reached");
+    const state = connection.state.value;
+    vi.advanceTimersByTime(1_999);
+    const numSockets = sockets.length;
+    vi.advanceTimersByTime(1);
+
+    expect(state).toMatchObject({ kind: "reconnecting", reason: "busy" });
+    expect(numSockets).toBe(1);
+    expect(sockets).toHaveLength(2);
+    expect(connection.isLost.value).toBe(false);
+  });
+});
+
+describe("a socket that does not open", () => {
+  const settle = () => vi.advanceTimersByTimeAsync(0);
+
+  function refuse(status: number, headers: Record<string, string> = {}): void {
+    const error = { code: "c", message: "No." };
+    reply = () => Response.json({ error }, { status, headers });
+  }
+
+  test.each([401, 403])("for the reason of status %i is not tried again", async (status) => {
+    refuse(status);
+    connection.connect();
+    last().drop();
+    await vi.advanceTimersByTimeAsync(60_000);
+
+    expect(connection.state.value).toEqual({ kind: "refused", reason: "No." });
+    expect(refusals.map((error) => error.status)).toEqual([status]);
+    expect(sockets).toHaveLength(1);
+  });
+
+  test.each([429, 503])("for the reason of status %i waits as long as it is told", async (status) => {
+    refuse(status, { "Retry-After": "45" });
+    connection.connect();
+    last().drop();
+    await settle();
+
+    expect(connection.state.value).toMatchObject({ kind: "reconnecting", retryAtMs: 45_000 });
+    await vi.advanceTimersByTimeAsync(44_999);
+    expect(sockets).toHaveLength(1);
+  });
+
+  test("is tried again while nobody answers HTTP either", async () => {
+    connection.connect();
+    for (const delayMs of [250, 500, 1_000, 2_000, 4_000, 4_000]) {
+      last().drop();
+      await vi.advanceTimersByTimeAsync(delayMs);
+    }
+
+    expect(connection.state.value.kind).toBe("connecting");
+    expect(sockets).toHaveLength(7);
+  });
+
+  test("asks for a login when a live one ends because its key was revoked", async () => {
+    connection.connect();
+    last().accept();
+    refuse(401);
+
+    last().drop(1008, "this access has ended");
+    await settle();
+
+    expect(connection.state.value).toEqual({ kind: "refused", reason: "this access has ended" });
+    expect(refusals).toHaveLength(1);
+  });
+});
+
+describe("where no WebSocket gets through", () => {
+  beforeEach(() => {
+    reply = () => Response.json({ data: [], has_more: false });
+  });
+
+  async function fallBack(): Promise<void> {
+    connection.connect();
+    last().drop();
+    await vi.advanceTimersByTimeAsync(250);
+    last().drop();
+    await vi.advanceTimersByTimeAsync(0);
+  }
+
+  test("HTTP takes over", async () => {
+    await fallBack();
+
+    expect(connection.state.value).toEqual({ kind: "live", via: "http" });
+    expect(numLive).toBe(1);
+  });
+
+  test("HTTP takes over from a proxy that keeps silent, too", async () => {
+    connection.connect();
+    await vi.advanceTimersByTimeAsync(10_300);
+
+    expect(connection.state.value).toEqual({ kind: "live", via: "http" });
+  });
+
+  test("one failure alone is no reason", async () => {
+    connection.connect();
+    last().drop();
+    await vi.advanceTimersByTimeAsync(250);
+    last().accept();
+
+    expect(connection.state.value).toEqual({ kind: "live", via: "socket" });
+  });
+
+  test("HTTP stays as long as the server replies to it", async () => {
+    await fallBack();
+    await vi.advanceTimersByTimeAsync(100_000);
+
+    expect(connection.state.value.kind).toBe("live");
+
+    reply = null;
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(connection.state.value.kind).toBe("reconnecting");
+  });
+
+  test.each([
+    ["after a while", () => vi.advanceTimersByTimeAsync(120_000)],
+    ["on waking", async () => connection.wake()],
+  ])("a socket is tried beside HTTP %s, and takes over with its first frame", async (_when, pass) => {
+    await fallBack();
+    const numTried = sockets.length;
+
+    await pass();
+    const meanwhile = connection.state.value;
+    last().accept();
+    await vi.advanceTimersByTimeAsync(4_000);
+
+    expect(sockets).toHaveLength(numTried + 1);
+    expect(meanwhile).toEqual({ kind: "live", via: "http" });
+    expect(connection.state.value).toEqual({ kind: "live", via: "socket" });
+    expect(numLive).toBe(2);
+  });
+
+  test("a socket that is tried in vain disturbs nothing", async () => {
+    await fallBack();
+    connection.wake();
+
+    last().drop();
+    await vi.advanceTimersByTimeAsync(1_000);
+
+    expect(connection.state.value).toEqual({ kind: "live", via: "http" });
+    expect(numLive).toBe(1);
   });
 });
 
@@ -158,7 +330,7 @@ describe("the heartbeat", () => {
     connection.connect();
     last().accept();
 
-    vi.advanceTimersByTime(10_000);
+    vi.advanceTimersByTime(5_000);
     const pings = last().sent.length;
     vi.advanceTimersByTime(20_000);
 

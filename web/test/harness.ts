@@ -29,6 +29,7 @@ export class Harness {
     this.connection = new Connection(() => this.#openSocket(), {
       onLive: () => this.#feed.onLive(),
       onEvent: (event, atMs) => this.#feed.onEvent(event, atMs),
+      onRefused: () => undefined,
     });
     this.connection.connect();
     this.session = this.makeSession();

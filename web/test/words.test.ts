@@ -46,14 +46,14 @@ describe("progress", () => {
   });
 });
 
-test("a connection tells the seconds to its next try", () => {
-  expect(connectionWords({ kind: "reconnecting", retryAtMs: 5000 }, 2400)).toBe(
-    "reconnecting in 3 s",
-  );
-  expect(connectionWords({ kind: "reconnecting", retryAtMs: 5000 }, 5200)).toBe(
-    "reconnecting in 1 s",
-  );
+test("a connection tells the seconds to its next try, and why it waits", () => {
+  const waiting = { kind: "reconnecting", retryAtMs: 5000, reason: "lost" } as const;
+  expect(connectionWords(waiting, 2400)).toBe("reconnecting in 3 s");
+  expect(connectionWords(waiting, 5200)).toBe("reconnecting in 1 s");
+  expect(connectionWords({ ...waiting, reason: "crowded" }, 0)).toMatch(/^too many .* 5 s$/);
+  expect(connectionWords({ ...waiting, reason: "busy" }, 0)).toMatch(/busy, .* 5 s$/);
   expect(connectionWords({ kind: "offline" }, 0)).toBe("offline, reading only");
+  expect(connectionWords({ kind: "live", via: "http" }, 0)).toBe("live over HTTP");
 });
 
 test("an early end is named, with the number of tokens where it is known", () => {

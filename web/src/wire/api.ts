@@ -7,6 +7,7 @@
 
 import { t } from "../i18n/catalogue";
 import type {
+  CreateMessage,
   WireConversation,
   WireError,
   WireHitList,
@@ -25,6 +26,8 @@ export class ApiError extends Error {
     readonly status: number,
     readonly code: string,
     message: string,
+    /** How long the server asks to be left alone. */
+    readonly retryAfterMs: number | null = null,
   ) {
     super(message);
   }
@@ -146,17 +149,54 @@ export async function deleteItem(sessionId: string, itemId: string): Promise<voi
   await call("DELETE", `${path}/${encodeURIComponent(itemId)}`);
 }
 
+/** Ask for an answer as a stream of its events; asking again with the same message is no second answer. */
+export function streamNewAnswer(message: CreateMessage, signal: AbortSignal): Promise<Response> {
+  const { type: _type, stream_id: _lane, event_id: key, ...body } = message;
+  const headers = { "Idempotency-Key": key };
+  return stream("POST", "v1/responses", { body: { ...body, stream: true }, headers, signal });
+}
+
+/** Ask for the events of an answer after the one with this number, or for all. */
+export function streamAnswer(
+  responseId: string,
+  startingAfter: number | undefined,
+  signal: AbortSignal,
+): Promise<Response> {
+  const query = new URLSearchParams({ stream: "true" });
+  if (startingAfter !== undefined) query.set("starting_after", String(startingAfter));
+  return stream("GET", `v1/responses/${encodeURIComponent(responseId)}?${query}`, { signal });
+}
+
+export async function cancelAnswer(responseId: string): Promise<void> {
+  await call("POST", `v1/responses/${encodeURIComponent(responseId)}/cancel`);
+}
+
+interface RequestParts {
+  body?: object;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
 async function call<T>(method: string, path: string, body?: object): Promise<T> {
-  const response = await request(method, path, body);
+  const response = await request(method, path, body === undefined ? {} : { body });
   const parsed: unknown = await response.json().catch(() => null);
   if (!response.ok) throw toApiError(response, parsed);
   return parsed as T;
 }
 
-async function request(method: string, path: string, body?: object): Promise<Response> {
+/** Return a reply whose body is still to come. */
+async function stream(method: string, path: string, parts: RequestParts): Promise<Response> {
+  const response = await request(method, path, parts);
+  if (!response.ok) throw toApiError(response, await response.json().catch(() => null));
+  return response;
+}
+
+async function request(method: string, path: string, parts: RequestParts): Promise<Response> {
+  const { body, headers, signal } = parts;
   const init: RequestInit = { method };
+  if (signal !== undefined) init.signal = signal;
   if (body !== undefined) {
-    init.headers = { "Content-Type": "application/json" };
+    init.headers = { "Content-Type": "application/json", ...headers };
     init.body = JSON.stringify(body);
   }
   try {
@@ -169,5 +209,12 @@ async function request(method: string, path: string, body?: object): Promise<Res
 function toApiError(response: Response, parsed: unknown): ApiError {
   const error = (parsed as { error?: WireError } | null)?.error;
   const message = error?.message ?? t("error.status", { status: response.status });
-  return new ApiError(response.status, error?.code ?? `http_${response.status}`, message);
+  const code = error?.code ?? `http_${response.status}`;
+  return new ApiError(response.status, code, message, retryAfterMsOf(response));
+}
+
+/** The header may also hold a date; this service sends seconds. */
+function retryAfterMsOf(response: Response): number | null {
+  const seconds = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
+  return Number.isNaN(seconds) ? null : 1_000 * seconds;
 }

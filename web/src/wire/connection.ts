@@ -1,44 +1,50 @@
 /**
- * One WebSocket to the gateway that outlives its sockets.
+ * One connection to the gateway that outlives its transports.
  *
  *     connecting → live → reconnecting (backoff) → connecting …
  *                       ↘ offline (until the browser is online again)
- *                       ↘ refused (a close code that forbids another try)
+ *                       ↘ refused (an end that forbids another try)
  *
- * Owns the socket, the retry timer and the heartbeat. Knows no answers: whoever follows one
- * resumes it in `onLive`. "Live" begins with the server's first frame, since an open socket may
- * be a proxy's.
+ * Owns the transport and the retry timer. Knows no answers: whoever follows one resumes it in
+ * `onLive`. "Live" begins with the server's first frame, since an open socket may be a proxy's.
+ *
+ * A browser does not tell why a WebSocket failed to open, so a request over HTTP asks: it brings
+ * the refusal, or shows that something in between lets no WebSocket through. Then HTTP takes over,
+ * and a WebSocket is tried beside it now and then, which takes over with its first frame.
  */
 
 import { signal, type ReadonlySignal } from "@preact/signals";
 
-import { parseFrame, type ClientMessage, type ServerEvent } from "./protocol";
+import { ApiError, listModels } from "./api";
+import { Heartbeat } from "./heartbeat";
+import { endOf, HttpTransport } from "./http_transport";
+import { isRefusal, leastDelayMs, retryDelayMs, retryReason, type RetryReason } from "./patience";
+import type { ClientMessage, ServerEvent } from "./protocol";
+import { SocketTransport } from "./socket_transport";
+import { broken, type Transport, type TransportEnd } from "./transport";
 
-const firstRetryMs = 500;
-const maxRetryMs = 8_000;
-const heartbeatMs = 20_000;
 const probeLimitMs = 5_000;
-const openLimitMs = 10_000;
+const openLimitMs = 5_000;
+/** So many sockets in a row that do not open while HTTP works are no coincidence. */
+const blockedAfter = 2;
+const upgradeEveryMs = 120_000;
 /** A server that is started anew is back before this; later, the reader should look after it. */
 const lostAfterMs = 10_000;
-const refusals = new Set([1008, 4401, 4403]);
+
+type Via = "socket" | "http";
 
 export type ConnectionState =
   | { kind: "connecting" }
-  | { kind: "live" }
-  | { kind: "reconnecting"; retryAtMs: number }
+  | { kind: "live"; via: Via }
+  | { kind: "reconnecting"; retryAtMs: number; reason: RetryReason }
   | { kind: "offline" }
   | { kind: "refused"; reason: string };
 
 export interface ConnectionListener {
   onLive(): void;
   onEvent(event: ServerEvent, atMs: number): void;
-}
-
-/** Return how long to wait before try number `attempt` (from 0); `random` is in [0, 1). */
-export function retryDelayMs(attempt: number, random: number): number {
-  const ceiling = Math.min(maxRetryMs, firstRetryMs * 2 ** attempt);
-  return Math.round(ceiling * (0.5 + random / 2));
+  /** A request over HTTP was refused, for the reason that a socket would be. */
+  onRefused(error: ApiError): void;
 }
 
 export class Connection {
@@ -48,18 +54,24 @@ export class Connection {
   /** The largest frame the server takes, as it said in its first one. */
   readonly maxMessageBytes = signal<number | null>(null);
   readonly #state = signal<ConnectionState>({ kind: "connecting" });
-  readonly #open: () => WebSocket;
+  readonly #openSocket: () => WebSocket;
   readonly #listener: ConnectionListener;
-  #socket: WebSocket | null = null;
+  readonly #heartbeat = new Heartbeat(
+    () => this.send({ type: "chatserve:ping", t: Date.now() }),
+    () => this.#moveOn(broken),
+  );
+  #via: Via = "socket";
+  #transport: Transport | null = null;
+  /** A socket that is tried while HTTP is in use. */
+  #candidate: Transport | null = null;
   #attempt = 0;
-  /** Whether a frame came since the last time the server was asked for one. */
-  #hasHeard = false;
+  #numBlocked = 0;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
-  #heartbeatTimer: ReturnType<typeof setTimeout> | undefined;
+  #upgradeTimer: ReturnType<typeof setTimeout> | undefined;
   #lostTimer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(open: () => WebSocket, listener: ConnectionListener) {
-    this.#open = open;
+  constructor(openSocket: () => WebSocket, listener: ConnectionListener) {
+    this.#openSocket = openSocket;
     this.#listener = listener;
     this.state = this.#state;
   }
@@ -68,33 +80,29 @@ export class Connection {
     return this.#state.value.kind === "live";
   }
 
-  /** Open a socket now, whatever the backoff says; an open one is kept. */
+  /** Connect now, whatever the backoff says; a connection that is there is kept. */
   connect(): void {
-    if (this.#socket !== null) return;
+    if (this.#transport !== null) return;
     clearTimeout(this.#retryTimer);
     this.#state.value = { kind: "connecting" };
-    const socket = this.#open();
-    this.#socket = socket;
-    this.#expectFrame(openLimitMs);
-    socket.onmessage = (message) => this.#onFrame(message.data);
-    socket.onclose = (closed) => this.#onClose(socket, closed.code, closed.reason);
+    this.#via = this.#numBlocked >= blockedAfter ? "http" : "socket";
+    this.#transport = this.#open(this.#via);
+    this.#heartbeat.expectFrame(openLimitMs);
   }
 
   /** Send a message; false when nobody would receive it. */
   send(message: ClientMessage): boolean {
-    if (!this.isLive || this.#socket?.readyState !== 1) return false;
-    this.#socket.send(JSON.stringify(message));
-    return true;
+    return this.isLive && (this.#transport?.send(message) ?? false);
   }
 
   /** Make sure of the connection after a time in which timers may have stood still. */
   wake(): void {
-    if (this.#socket === null) {
+    if (this.#transport === null) {
       this.connect();
       return;
     }
-    this.#ping();
-    this.#expectFrame(probeLimitMs);
+    this.#heartbeat.ask(probeLimitMs);
+    if (this.isLive && this.#via === "http") this.#tryUpgrade();
   }
 
   /** Stop trying until `wake`; the browser has no network. */
@@ -105,48 +113,123 @@ export class Connection {
     this.#state.value = { kind: "offline" };
   }
 
-  #onFrame(data: unknown): void {
-    this.#hasHeard = true;
+  #open(via: Via): Transport {
+    const listener = {
+      onFrame: (event: ServerEvent | null) => this.#onFrame(transport, event),
+      onEnd: (end: TransportEnd) => this.#onEnd(transport, end),
+    };
+    const transport: Transport =
+      via === "http"
+        ? new HttpTransport(listener)
+        : new SocketTransport(this.#openSocket(), listener);
+    return transport;
+  }
+
+  #onFrame(transport: Transport, event: ServerEvent | null): void {
+    if (transport === this.#candidate) this.#upgrade(transport);
+    if (transport !== this.#transport) return;
+    this.#heartbeat.heard();
     if (!this.isLive) this.#becomeLive();
-    const event = parseFrame(data);
     if (event === null) return;
     if (event.type === "chatserve:connection.opened") {
       this.maxMessageBytes.value = event.limits?.max_message_bytes ?? null;
     }
-    if (event.type === "chatserve:goaway") this.#moveOn();
+    if (event.type === "chatserve:goaway") this.#moveOn(broken);
     else this.#listener.onEvent(event, Date.now());
   }
 
   #becomeLive(): void {
     this.#attempt = 0;
     this.#endLoss();
-    this.#state.value = { kind: "live" };
+    if (this.#via === "socket") this.#numBlocked = 0;
+    else this.#upgradeTimer = setTimeout(() => this.#tryUpgrade(), upgradeEveryMs);
+    this.#state.value = { kind: "live", via: this.#via };
     this.#listener.onLive();
   }
 
-  /** Leave a server that drains or is silent, and let the followers resume elsewhere. */
-  #moveOn(): void {
-    this.#drop();
-    this.#retry();
+  #onEnd(transport: Transport, end: TransportEnd): void {
+    if (transport === this.#candidate) this.#candidate = null;
+    if (transport !== this.#transport) return;
+    if (isRefusal(end)) this.#refuse(end);
+    else this.#moveOn(end);
   }
 
-  #onClose(socket: WebSocket, code: number, reason: string): void {
-    if (socket !== this.#socket) return;
+  /** Leave a server that ended, drains or is silent, and let the followers resume elsewhere. */
+  #moveOn(end: TransportEnd): void {
+    const hasOpened = this.isLive;
     this.#drop();
-    if (refusals.has(code)) {
-      this.#endLoss();
-      this.#state.value = { kind: "refused", reason: reason || `close code ${code}` };
-    } else {
-      this.#retry();
+    this.#retry(end);
+    if (!hasOpened && this.#via === "socket") void this.#explain();
+  }
+
+  #refuse({ code, reason }: TransportEnd): void {
+    this.#drop();
+    this.#endLoss();
+    this.#state.value = { kind: "refused", reason: reason || `close code ${code}` };
+    void this.#explain();
+  }
+
+  #retry(end: TransportEnd): void {
+    clearTimeout(this.#retryTimer);
+    const backoffMs = retryDelayMs(this.#attempt, Math.random());
+    const delayMs = Math.max(backoffMs, leastDelayMs(end));
+    const reason = retryReason(end);
+    this.#attempt += 1;
+    if (reason === "lost") this.#beginLoss();
+    else this.#endLoss();
+    this.#state.value = { kind: "reconnecting", retryAtMs: Date.now() + delayMs, reason };
+    this.#retryTimer = setTimeout(() => this.connect(), delayMs);
+  }
+
+  /** Ask over HTTP why no socket is there. */
+  async #explain(): Promise<void> {
+    try {
+      await listModels();
+      this.#noteBlocked();
+    } catch (error) {
+      if (error instanceof ApiError) this.#noteRefusal(error);
     }
   }
 
-  #retry(): void {
-    const delayMs = retryDelayMs(this.#attempt, Math.random());
-    this.#attempt += 1;
+  #noteBlocked(): void {
+    const { kind } = this.#state.value;
+    if (kind === "live" || kind === "refused") return;
+    this.#numBlocked += 1;
+    if (kind === "reconnecting" && this.#numBlocked >= blockedAfter) this.connect();
+  }
+
+  #noteRefusal(error: ApiError): void {
+    this.#listener.onRefused(error);
+    const end = endOf(error);
+    const isWaiting = this.#state.value.kind === "reconnecting";
+    if (end === null || !isWaiting) return;
+    if (isRefusal(end)) {
+      clearTimeout(this.#retryTimer);
+      this.#endLoss();
+      this.#state.value = { kind: "refused", reason: end.reason };
+    } else if (leastDelayMs(end) > 0) {
+      this.#retry(end);
+    }
+  }
+
+  #tryUpgrade(): void {
+    clearTimeout(this.#upgradeTimer);
+    this.#upgradeTimer = setTimeout(() => this.#tryUpgrade(), upgradeEveryMs);
+    this.#candidate?.close();
+    this.#candidate = this.#open("socket");
+  }
+
+  #upgrade(candidate: Transport): void {
+    this.#candidate = null;
+    this.#drop();
+    this.#via = "socket";
+    this.#transport = candidate;
+    this.#heartbeat.expectFrame(probeLimitMs);
+    this.#becomeLive();
+  }
+
+  #beginLoss(): void {
     this.#lostTimer ??= setTimeout(() => (this.isLost.value = true), lostAfterMs);
-    this.#state.value = { kind: "reconnecting", retryAtMs: Date.now() + delayMs };
-    this.#retryTimer = setTimeout(() => this.connect(), delayMs);
   }
 
   #endLoss(): void {
@@ -155,31 +238,12 @@ export class Connection {
     this.isLost.value = false;
   }
 
-  /** Leave the socket unless a frame comes in time; one that does, opens the next period. */
-  #expectFrame(limitMs: number): void {
-    this.#hasHeard = false;
-    clearTimeout(this.#heartbeatTimer);
-    this.#heartbeatTimer = setTimeout(() => {
-      if (!this.#hasHeard) {
-        this.#moveOn();
-        return;
-      }
-      this.#ping();
-      this.#expectFrame(heartbeatMs);
-    }, limitMs);
-  }
-
-  #ping(): void {
-    this.send({ type: "chatserve:ping", t: Date.now() });
-  }
-
   #drop(): void {
-    clearTimeout(this.#heartbeatTimer);
-    const socket = this.#socket;
-    this.#socket = null;
-    if (socket === null) return;
-    socket.onmessage = null;
-    socket.onclose = null;
-    socket.close();
+    this.#heartbeat.stop();
+    clearTimeout(this.#upgradeTimer);
+    this.#candidate?.close();
+    this.#candidate = null;
+    this.#transport?.close();
+    this.#transport = null;
   }
 }

@@ -164,9 +164,21 @@ const serviceTypes = new Set<string>([
   "chatserve:goaway",
 ] satisfies ServiceEvent["type"][]);
 
+const terminalTypes = new Set<string>([
+  "response.completed",
+  "response.incomplete",
+  "response.failed",
+  "error",
+] satisfies AnswerEvent["type"][]);
+
 /** Return whether an event is about an answer, not about the connection. */
 export function isAnswerEvent(event: ServerEvent): event is AnswerEvent {
   return !serviceTypes.has(event.type);
+}
+
+/** Return whether an event is the last of its answer. */
+export function isTerminal(event: ServerEvent): boolean {
+  return terminalTypes.has(event.type);
 }
 
 /** Return the event in a frame, or null when the frame is not an event. */
@@ -203,6 +215,7 @@ export interface WireConversation {
   updated_at: number;
   active_response_ids: string[];
   pinned?: boolean;
+  "chatserve:version"?: number;
 }
 
 /** A session in which a search found its words; in the title where `item_id` is null. */
