@@ -270,9 +270,19 @@ describe("where no WebSocket gets through", () => {
 
   test("HTTP takes over from a proxy that keeps silent, too", async () => {
     connection.connect();
-    await vi.advanceTimersByTimeAsync(10_300);
+    await vi.advanceTimersByTimeAsync(5_000);
 
     expect(connection.state.value).toEqual({ kind: "live", via: "http" });
+  });
+
+  test("a socket that the server itself has closed is no reason", async () => {
+    connection.connect();
+    last().drop(4429, "too many");
+    await vi.advanceTimersByTimeAsync(30_000);
+    last().drop(4429, "too many");
+    await vi.advanceTimersByTimeAsync(0);
+
+    expect(connection.state.value).toMatchObject({ kind: "reconnecting", reason: "crowded" });
   });
 
   test("one failure alone is no reason", async () => {

@@ -25,7 +25,10 @@ import { broken, type Transport, type TransportEnd } from "./transport";
 
 const probeLimitMs = 5_000;
 const openLimitMs = 5_000;
-/** So many sockets in a row that do not open while HTTP works are no coincidence. */
+/**
+ * So many sockets in a row that do not open while HTTP works are no coincidence. One that stays
+ * silent counts as so many: the reader has waited long enough.
+ */
 const blockedAfter = 2;
 const upgradeEveryMs = 120_000;
 /** A server that is started anew is back before this; later, the reader should look after it. */
@@ -58,14 +61,14 @@ export class Connection {
   readonly #listener: ConnectionListener;
   readonly #heartbeat = new Heartbeat(
     () => this.send({ type: "chatserve:ping", t: Date.now() }),
-    () => this.#moveOn(broken),
+    () => this.#moveOn(broken, { numSigns: blockedAfter }),
   );
   #via: Via = "socket";
   #transport: Transport | null = null;
   /** A socket that is tried while HTTP is in use. */
   #candidate: Transport | null = null;
   #attempt = 0;
-  #numBlocked = 0;
+  #numSignsOfBlock = 0;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #upgradeTimer: ReturnType<typeof setTimeout> | undefined;
   #lostTimer: ReturnType<typeof setTimeout> | undefined;
@@ -85,7 +88,7 @@ export class Connection {
     if (this.#transport !== null) return;
     clearTimeout(this.#retryTimer);
     this.#state.value = { kind: "connecting" };
-    this.#via = this.#numBlocked >= blockedAfter ? "http" : "socket";
+    this.#via = this.#numSignsOfBlock >= blockedAfter ? "http" : "socket";
     this.#transport = this.#open(this.#via);
     this.#heartbeat.expectFrame(openLimitMs);
   }
@@ -141,7 +144,7 @@ export class Connection {
   #becomeLive(): void {
     this.#attempt = 0;
     this.#endLoss();
-    if (this.#via === "socket") this.#numBlocked = 0;
+    if (this.#via === "socket") this.#numSignsOfBlock = 0;
     else this.#upgradeTimer = setTimeout(() => this.#tryUpgrade(), upgradeEveryMs);
     this.#state.value = { kind: "live", via: this.#via };
     this.#listener.onLive();
@@ -155,18 +158,20 @@ export class Connection {
   }
 
   /** Leave a server that ended, drains or is silent, and let the followers resume elsewhere. */
-  #moveOn(end: TransportEnd): void {
+  #moveOn(end: TransportEnd, { numSigns } = { numSigns: 1 }): void {
     const hasOpened = this.isLive;
     this.#drop();
     this.#retry(end);
-    if (!hasOpened && this.#via === "socket") void this.#explain();
+    // A close code of the server's has come through.
+    const isUnexplained = end.code === broken.code;
+    if (!hasOpened && this.#via === "socket") void this.#explain(isUnexplained ? numSigns : 0);
   }
 
   #refuse({ code, reason }: TransportEnd): void {
     this.#drop();
     this.#endLoss();
     this.#state.value = { kind: "refused", reason: reason || `close code ${code}` };
-    void this.#explain();
+    void this.#explain(0);
   }
 
   #retry(end: TransportEnd): void {
@@ -181,21 +186,21 @@ export class Connection {
     this.#retryTimer = setTimeout(() => this.connect(), delayMs);
   }
 
-  /** Ask over HTTP why no socket is there. */
-  async #explain(): Promise<void> {
+  /** Ask over HTTP why no socket is there; where HTTP works, that is so many signs of a block. */
+  async #explain(numSigns: number): Promise<void> {
     try {
       await listModels();
-      this.#noteBlocked();
+      this.#noteBlocked(numSigns);
     } catch (error) {
       if (error instanceof ApiError) this.#noteRefusal(error);
     }
   }
 
-  #noteBlocked(): void {
+  #noteBlocked(numSigns: number): void {
     const { kind } = this.#state.value;
-    if (kind === "live" || kind === "refused") return;
-    this.#numBlocked += 1;
-    if (kind === "reconnecting" && this.#numBlocked >= blockedAfter) this.connect();
+    if (kind === "live") return;
+    this.#numSignsOfBlock += numSigns;
+    if (kind === "reconnecting" && this.#numSignsOfBlock >= blockedAfter) this.connect();
   }
 
   #noteRefusal(error: ApiError): void {
