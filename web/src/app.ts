@@ -15,10 +15,13 @@ import { plural, t } from "./i18n/catalogue";
 import { Login } from "./login";
 import { OpenSession, type AnswerOptions } from "./chat/open_session";
 import { Undo } from "./undo";
+import { watchWaking } from "./waking";
 import type { WireConversation, WireModel } from "./wire/protocol";
 import { Layout } from "./layout";
 import { hashOf, placeOf, type Place } from "./router";
 import type { Settings } from "./settings";
+import { InStep } from "./sessions/in_step";
+import { LastSeen } from "./sessions/last_seen";
 import { SessionImport } from "./sessions/session_import";
 import { SessionList } from "./sessions/session_list";
 import { SessionSearch } from "./sessions/session_search";
@@ -29,10 +32,14 @@ const maxOutputTokens = 1_024;
 
 export class App {
   readonly connection: Connection;
-  readonly list = new SessionList();
+  readonly lastSeen = new LastSeen();
+  readonly list = new SessionList(this.lastSeen);
   readonly search = new SessionSearch();
   readonly importing = new SessionImport(() => void this.list.refresh());
-  readonly login = new Login(() => location.reload());
+  readonly login = new Login(
+    () => this.#leaveNothing(),
+    () => location.reload(),
+  );
   readonly drafts = new Drafts();
   readonly models = signal<readonly WireModel[]>([]);
   /** Why no model can be used, in a sentence; null while one can. */
@@ -52,8 +59,10 @@ export class App {
   readonly undo = new Undo();
   readonly #chosenModel = signal<string | null>(null);
   readonly #feed: AnswerFeed;
+  readonly #inStep: InStep;
   /** Sessions whose answer runs while the reader looks elsewhere. */
   readonly #background = new Set<OpenSession>();
+  #isIdentifying = false;
   #modelTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -67,20 +76,23 @@ export class App {
       onRefused: (error) => this.login.noteRefusal(error),
     });
     this.current = signal(this.#makeSession());
+    this.#inStep = new InStep(this.lastSeen, this.list, {
+      current: () => this.current.value,
+      isLive: () => this.connection.isLive,
+      onLoggedOut: () => location.reload(),
+    });
   }
 
   /** Begin to listen to the browser, connect, and show what the address names. */
   start(): void {
     window.addEventListener("hashchange", () => this.#route());
-    window.addEventListener("online", () => this.connection.wake());
     window.addEventListener("offline", () => this.connection.goOffline());
-    window.addEventListener("pagehide", () => this.undo.finish());
-    document.addEventListener("visibilitychange", () => {
-      if (!document.hidden) this.#onVisible();
-    });
+    window.addEventListener("pagehide", () => this.#onHide());
+    watchWaking(() => this.#onWake());
+    this.#inStep.start();
     this.#route();
     this.connection.connect();
-    void this.login.identify();
+    void this.#identify();
     void this.list.refresh();
     void this.#loadModels();
   }
@@ -105,9 +117,19 @@ export class App {
     });
   }
 
+  async renameSession(sessionId: string, title: string): Promise<void> {
+    await this.list.rename(sessionId, title);
+    this.#inStep.tell({ kind: "changed", sessionId });
+  }
+
+  async pinSession(sessionId: string, pinned: boolean): Promise<void> {
+    await this.list.pin(sessionId, pinned);
+    this.#inStep.tell({ kind: "changed", sessionId });
+  }
+
   async #removeSession(sessionId: string): Promise<void> {
     await this.list.remove(sessionId);
-    this.drafts.set(sessionId, "");
+    this.#leaveNothingOf(sessionId);
     for (const session of this.#background) {
       if (session.id.value === sessionId) this.#forget(session);
     }
@@ -202,7 +224,7 @@ export class App {
   }
 
   #makeSession(): OpenSession {
-    return new OpenSession(this.#feed, {
+    return new OpenSession(this.#feed, this.lastSeen, {
       onCreated: (session, stored) => this.#onCreated(session, stored),
       onChanged: (session) => this.#onChanged(session),
       onRefused: (session, text) => this.#onRefused(session, text),
@@ -211,6 +233,7 @@ export class App {
 
   #onCreated(session: OpenSession, stored: WireConversation): void {
     this.list.add(stored);
+    this.#inStep.tell({ kind: "changed", sessionId: stored.id });
     if (session !== this.current.value) return;
     history.replaceState(null, "", hashOf(stored.id));
     this.drafts.move(null, stored.id);
@@ -228,22 +251,57 @@ export class App {
     if (sessionId === null) return;
     history.replaceState(null, "", hashOf(null));
     this.drafts.move(sessionId, null);
-    this.list.remove(sessionId).catch(() => this.list.refresh());
+    this.#removeSession(sessionId).catch(() => this.list.refresh());
+  }
+
+  #leaveNothingOf(sessionId: string): void {
+    this.drafts.set(sessionId, "");
+    void this.lastSeen.forget(sessionId);
+    this.#inStep.tell({ kind: "deleted", sessionId });
+  }
+
+  async #leaveNothing(): Promise<void> {
+    this.drafts.erase();
+    await this.lastSeen.belongTo("");
+    this.#inStep.tell({ kind: "loggedOut" });
+  }
+
+  /** Find out whose the page is, and show what this browser has kept for them. */
+  async #identify(): Promise<void> {
+    this.#isIdentifying = true;
+    await this.login.identify();
+    this.#isIdentifying = false;
+    const owner = this.login.owner.value;
+    // A login that has run out leaves the drafts to whoever logs in next, if it is the same user.
+    if (owner !== "") this.drafts.restore(owner);
+    await this.lastSeen.belongTo(owner);
   }
 
   #onChanged(session: OpenSession): void {
     if (session.running.value === null) this.#background.delete(session);
     void this.list.refresh();
+    const sessionId = session.id.value;
+    if (sessionId !== null) this.#inStep.tell({ kind: "changed", sessionId });
+    this.#inStep.checkSoon();
+  }
+
+  #onHide(): void {
+    this.undo.finish();
+    this.drafts.keep();
   }
 
   #onLive(): void {
     this.#feed.onLive();
     void this.#loadModels();
+    void this.list.refresh();
+    void this.#inStep.check();
+    if (this.login.owner.value === null && !this.#isIdentifying) void this.#identify();
   }
 
-  #onVisible(): void {
+  #onWake(): void {
     this.connection.wake();
     void this.list.refresh();
+    void this.#inStep.check();
   }
 
   /** Ask again while nothing is served: an engine may still be loading its weights. */

@@ -11,6 +11,9 @@ import { ApiError, logIn, logOut, whoAmI } from "./wire/api";
 import { t } from "./i18n/catalogue";
 import type { WireIdentity } from "./wire/protocol";
 
+/** Whose the page is: `tenant/user`; "" nobody's; null while the server does not tell. */
+export type Owner = string | null;
+
 export class Login {
   readonly identity = signal<WireIdentity | null>(null);
   /** The server wants a key before it shows anything. */
@@ -19,10 +22,20 @@ export class Login {
   /** Why the last try failed, in a sentence. */
   readonly problem = signal<string | null>(null);
   readonly canLogOut = computed(() => this.identity.value?.key_id != null);
+  readonly owner = computed<Owner>(() => {
+    const { value: identity } = this.identity;
+    if (identity !== null) return `${identity.tenant}/${identity.user}`;
+    return this.isNeeded.value ? "" : null;
+  });
+  readonly #onLogOut: () => Promise<void>;
   readonly #onChange: () => void;
 
-  /** `onChange` begins everything anew: nothing of one user may be left for another. */
-  constructor(onChange: () => void) {
+  /**
+   * `onLogOut` drops what was kept for the user, `onChange` begins everything anew: nothing of one
+   * user may be left for another.
+   */
+  constructor(onLogOut: () => Promise<void>, onChange: () => void) {
+    this.#onLogOut = onLogOut;
     this.#onChange = onChange;
   }
 
@@ -55,6 +68,7 @@ export class Login {
     try {
       await logOut();
     } finally {
+      await this.#onLogOut();
       this.#onChange();
     }
   }

@@ -35,6 +35,20 @@ export class FakeSocket {
   }
 }
 
+/** The channel between tabs, in one process. */
+export class FakeChannel {
+  static open: FakeChannel[] = [];
+  onmessage: ((message: { data: unknown }) => void) | null = null;
+
+  constructor() {
+    FakeChannel.open.push(this);
+  }
+
+  postMessage(data: unknown): void {
+    for (const other of FakeChannel.open) if (other !== this) other.onmessage?.({ data });
+  }
+}
+
 /** What the page needs of a browser, with time that only moves when a test says so. */
 export function fakeBrowser(): void {
   vi.useFakeTimers({ now: 0 });
@@ -52,6 +66,7 @@ export function fakeWindow(): { goTo(hash: string): void } {
     addEventListener: listen,
   });
   vi.stubGlobal("window", { addEventListener: listen });
+  vi.stubGlobal("BroadcastChannel", FakeChannel);
   vi.stubGlobal("location", location);
   vi.stubGlobal("history", {
     replaceState: (_state: unknown, _title: string, hash: string) => (location.hash = hash),

@@ -6,6 +6,7 @@ import type { Answer } from "../src/chat/answer";
 import { AnswerFeed } from "../src/chat/answer_feed";
 import { Connection } from "../src/wire/connection";
 import { OpenSession, type AnswerOptions } from "../src/chat/open_session";
+import { LastSeen } from "../src/sessions/last_seen";
 import type { AnswerEvent, ClientMessage } from "../src/wire/protocol";
 import { FakeSocket, fakeBrowser, fakeStore, type FakeStore } from "./fakes";
 
@@ -19,12 +20,14 @@ export class Harness {
   readonly connection: Connection;
   /** The texts of refused messages, in order. */
   readonly refused: string[] = [];
+  readonly lastSeen = new LastSeen();
   session: OpenSession;
   readonly #feed: AnswerFeed;
 
   constructor() {
     fakeBrowser();
     this.store = fakeStore();
+    void this.lastSeen.belongTo("default/local");
     this.#feed = new AnswerFeed(() => this.connection);
     this.connection = new Connection(() => this.#openSocket(), {
       onLive: () => this.#feed.onLive(),
@@ -41,7 +44,7 @@ export class Harness {
   }
 
   makeSession(): OpenSession {
-    return new OpenSession(this.#feed, {
+    return new OpenSession(this.#feed, this.lastSeen, {
       onCreated: () => undefined,
       onChanged: () => undefined,
       onRefused: (_session, text) => this.refused.push(text),

@@ -1,3 +1,4 @@
+import { signal } from "@preact/signals";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 import { newAnswer } from "../src/chat/answer";
@@ -100,7 +101,7 @@ const stream = () => streams.at(-1)!;
 const settle = () => vi.advanceTimersByTimeAsync(400);
 
 async function ask(): Promise<Followed> {
-  const followed = feed.follow(newAnswer(0), {
+  const followed = feed.follow(signal(newAnswer(0)), {
     onAccepted: () => undefined,
     onSettled: (each) => settled.push(each),
     onLost: (each) => lost.push(each),
@@ -119,7 +120,6 @@ describe("over HTTP an answer", () => {
       model: "tiny",
       conversation: "conv_1",
       input: "Hello",
-      max_output_tokens: 1024,
       stream: true,
     });
     expect(new Headers(stream().init.headers).get("Idempotency-Key")).toMatch(/^[0-9a-f]{32}$/);

@@ -11,6 +11,7 @@ interface Reply {
 let sent: { path: string; body: string | undefined }[];
 let reply: Reply;
 let onChange: ReturnType<typeof vi.fn<() => void>>;
+let onLogOut: ReturnType<typeof vi.fn<() => Promise<void>>>;
 let login: Login;
 
 beforeEach(() => {
@@ -21,7 +22,8 @@ beforeEach(() => {
     return Response.json(reply.body, { status: reply.status });
   });
   onChange = vi.fn<() => void>();
-  login = new Login(onChange);
+  onLogOut = vi.fn<() => Promise<void>>(async () => undefined);
+  login = new Login(onLogOut, onChange);
 });
 
 afterEach(() => vi.unstubAllGlobals());
@@ -79,5 +81,6 @@ test("whoever logs out leaves nothing on the page, also when the server is away"
   await login.logOut().catch(() => undefined);
 
   expect(sent[0]?.path).toBe("/v1/chatserve/logout");
+  expect(onLogOut).toHaveBeenCalledOnce();
   expect(onChange).toHaveBeenCalledOnce();
 });

@@ -10,13 +10,14 @@ import { computed, signal, type ReadonlySignal, type Signal } from "@preact/sign
 
 import { t } from "../i18n/catalogue";
 import { newId } from "../ids";
+import type { LastSeen } from "../sessions/last_seen";
 import { addItem, ApiError, createSession, deleteItem } from "../wire/api";
 import type { WireConversation } from "../wire/protocol";
 import { isSettled, isUnstored, newAnswer, type Answer } from "./answer";
 import type { AnswerFeed, Followed, FollowedHooks } from "./answer_feed";
 import type { Entry } from "./entries";
 import { ShownMessages } from "./shown_messages";
-import { fetchStored, type StoredSession } from "./stored_session";
+import { readStored, type StoredMessages } from "./stored_session";
 import { toTitle } from "./title";
 import { toMessages } from "./transcript";
 
@@ -60,14 +61,18 @@ export class OpenSession {
   /** The last answer of the branch that is shown, while it runs. */
   readonly running: ReadonlySignal<ReadonlySignal<Answer> | null>;
   readonly #messages = new ShownMessages();
+  /** When this browser saw what is shown, while the server is away; null: the server told it. */
+  readonly seenAtMs = signal<number | null>(null);
   readonly #feed: AnswerFeed;
+  readonly #lastSeen: LastSeen;
   readonly #hooks: SessionHooks;
   readonly #followed = new Map<string, Followed>();
   /** The session was stored for a message that the server has not accepted yet. */
   #holdsNothing = false;
 
-  constructor(feed: AnswerFeed, hooks: SessionHooks) {
+  constructor(feed: AnswerFeed, lastSeen: LastSeen, hooks: SessionHooks) {
     this.#feed = feed;
+    this.#lastSeen = lastSeen;
     this.#hooks = hooks;
     this.entries = this.#messages.entries;
     this.running = computed(() => {
@@ -81,7 +86,7 @@ export class OpenSession {
     this.id.value = sessionId;
     this.load.value = { kind: "loading" };
     try {
-      this.#show(await fetchStored(sessionId), new Set());
+      this.#show(await readStored(this.#lastSeen, sessionId), new Set());
       if (this.target.value !== null) this.choose(this.target.value);
       this.load.value = { kind: "ready" };
     } catch (error) {
@@ -90,12 +95,18 @@ export class OpenSession {
   }
 
   /** Show what was written elsewhere since; the reader stays on the branch they look at. */
-  async sync(): Promise<void> {
+  async catchUp(): Promise<void> {
     const sessionId = this.id.value;
     if (sessionId === null || this.load.value.kind !== "ready") return;
     const expected = this.#messages.expected();
-    const stored = await fetchStored(sessionId).catch(() => null);
-    if (stored !== null && this.id.value === sessionId) this.#show(stored, expected);
+    try {
+      const stored = await readStored(this.#lastSeen, sessionId);
+      // What this browser kept is older than what is shown.
+      if (stored.seenAtMs === null && this.id.value === sessionId) this.#show(stored, expected);
+    } catch (error) {
+      const state = toLoadState(error);
+      if (state.kind === "missing") this.load.value = state;
+    }
   }
 
   /** Say something at the end of the branch that is shown; refused while its answer runs. */
@@ -205,7 +216,9 @@ export class OpenSession {
     this.#followed.clear();
   }
 
-  #show({ session, messages, running }: StoredSession, expected: ReadonlySet<string>): void {
+  #show(stored: StoredMessages, expected: ReadonlySet<string>): void {
+    const { session, messages, running, seenAtMs } = stored;
+    this.seenAtMs.value = seenAtMs;
     this.title.value = session.title;
     this.#messages.merge([...messages, ...running], expected);
     const first = messages.find(({ kind }) => kind === "system");
@@ -313,7 +326,7 @@ export class OpenSession {
     });
     this.#hooks.onChanged(this);
     // The system prompt was stored with the session, under an id that only the server knows.
-    if (isFirst && this.systemPrompt.value.trim() !== "") void this.sync();
+    if (isFirst && this.systemPrompt.value.trim() !== "") void this.catchUp();
   }
 
   /**
@@ -325,8 +338,9 @@ export class OpenSession {
     if (sessionId === null || this.#followed.get(key) !== followed) return;
     const { responseId } = followed.answer.value;
     try {
-      const stored = await fetchStored(sessionId);
-      if (stored.running.some(({ answer }) => answer.value.responseId === responseId)) {
+      const stored = await readStored(this.#lastSeen, sessionId);
+      const isRunning = stored.running.some(({ answer }) => answer.value.responseId === responseId);
+      if (isRunning || stored.seenAtMs !== null) {
         this.#feed.fail(followed, "not_resumable", t("answer.notFollowed"));
       } else {
         this.#feed.release(followed);

@@ -1,35 +1,40 @@
-/** Reading a conversation from the server: what was said in it, and what is being answered. */
+/** A conversation as it is stored: what was said in it, and what is being answered. */
 
 import { signal } from "@preact/signals";
 
-import { getResponse, getSession, listItems } from "../wire/api";
+import type { LastSeen, StoredSession } from "../sessions/last_seen";
+import { getResponse } from "../wire/api";
 import type { WireConversation, WireResponse } from "../wire/protocol";
 import { followedAnswer } from "./answer";
 import type { AnswerMessage, Message } from "./message_tree";
 import { toMessages } from "./transcript";
 
-export interface StoredSession {
+export interface StoredMessages {
   session: WireConversation;
   messages: Message[];
   /** Answers in flight, each to be followed from its first event. */
   running: AnswerMessage[];
+  /** When the copy was made that stands for a server that is away, or null. */
+  seenAtMs: number | null;
 }
 
-/**
- * Read a conversation with all its branches.
- *
- * The order matters: an answer that ends in between is in the messages, not lost.
- */
-export async function fetchStored(sessionId: string): Promise<StoredSession> {
-  const session = await getSession(sessionId);
-  const messages = toMessages(await listItems(sessionId));
+/** Read a conversation with all its branches. */
+export async function readStored(lastSeen: LastSeen, sessionId: string): Promise<StoredMessages> {
+  const stored = await lastSeen.readSession(sessionId);
+  const messages = toMessages(stored.items);
+  const newest = messages.at(-1)?.key ?? null;
+  const responses = await Promise.all(inFlight(stored, messages).map(getResponse));
+  const running = responses.map((response) => toRunning(response, newest));
+  return { session: stored.session, messages, running, seenAtMs: stored.seenAtMs };
+}
+
+/** Return the ids of answers that are not among the messages; a copy tells nothing of them. */
+function inFlight({ session, seenAtMs }: StoredSession, messages: readonly Message[]): string[] {
+  if (seenAtMs !== null) return [];
   const ended = new Set(
     messages.map((message) => (message.kind === "answer" ? message.answer.value.responseId : null)),
   );
-  const ids = session.active_response_ids.filter((responseId) => !ended.has(responseId));
-  const responses = await Promise.all(ids.map(getResponse));
-  const newest = messages.at(-1)?.key ?? null;
-  return { session, messages, running: responses.map((each) => toRunning(each, newest)) };
+  return session.active_response_ids.filter((responseId) => !ended.has(responseId));
 }
 
 function toRunning(response: WireResponse, newest: string | null): AnswerMessage {

@@ -82,6 +82,11 @@ export function formatDuration(ms: number): string {
   return `${formatter(1).format(ms / 1_000)} s`;
 }
 
+/** Return a day and a time of it. */
+export function formatMoment(atMs: number): string {
+  return new Intl.DateTimeFormat(language(), { dateStyle: "medium", timeStyle: "short" }).format(atMs);
+}
+
 export function formatRate(tokensPerSecond: number): string {
   return t("figures.rate", { rate: formatter(tokensPerSecond < 10 ? 1 : 0).format(tokensPerSecond) });
 }

@@ -8,8 +8,9 @@
 import { computed, signal, type ReadonlySignal } from "@preact/signals";
 
 import { t } from "../i18n/catalogue";
-import { changeSession, deleteSession, listPinned, listSessions } from "../wire/api";
+import { changeSession, deleteSession, listSessions } from "../wire/api";
 import type { WireConversation } from "../wire/protocol";
+import type { LastSeen } from "./last_seen";
 
 export interface SessionGroup {
   name: string;
@@ -26,8 +27,10 @@ export class SessionList {
   readonly #hidden = signal<ReadonlySet<string>>(new Set());
   /** The last of those that were read in the order of use; pinned ones may be older. */
   #oldest: WireConversation | undefined;
+  readonly #lastSeen: LastSeen;
 
-  constructor() {
+  constructor(lastSeen: LastSeen) {
+    this.#lastSeen = lastSeen;
     this.sessions = computed(() =>
       this.#known.value.filter(({ id }) => !this.#hidden.value.has(id)),
     );
@@ -36,7 +39,7 @@ export class SessionList {
   /** Read the newest sessions again; older ones already shown are kept. */
   async refresh(): Promise<void> {
     await this.#read(async () => {
-      const [page, pinned] = await Promise.all([listSessions(), listPinned()]);
+      const { page, pinned } = await this.#lastSeen.readList();
       const last = page.data.at(-1);
       const older = page.has_more && last !== undefined ? this.#olderThan(last) : [];
       if (older.length === 0) {

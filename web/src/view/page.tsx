@@ -5,7 +5,7 @@ import "./page.css";
 import { useEffect, useRef } from "preact/hooks";
 
 import type { App } from "../app";
-import { t } from "../i18n/catalogue";
+import { formatMoment, t } from "../i18n/catalogue";
 import { oversizeWords } from "../input/message_size";
 import type { LoadState, OpenSession } from "../chat/open_session";
 import { Composer } from "./composer";
@@ -124,7 +124,7 @@ function Composing({ app, session }: SessionProps) {
   if (kind === "missing" || kind === "failed") return null;
   const sessionId = session.id.value;
   const text = app.drafts.of(sessionId);
-  const obstacle = obstacleOf(app) ?? oversizeWords(text, app.connection.maxMessageBytes.value);
+  const obstacle = obstacleOf(app, session) ?? oversizeWords(text, app.connection.maxMessageBytes.value);
   return (
     <div class="column composer-column">
       <Composer
@@ -146,7 +146,9 @@ function Composing({ app, session }: SessionProps) {
   );
 }
 
-function obstacleOf(app: App): string | null {
+function obstacleOf(app: App, session: OpenSession): string | null {
+  const seenAtMs = session.running.value === null ? session.seenAtMs.value : null;
+  if (seenAtMs !== null) return t("composer.lastSeen", { time: formatMoment(seenAtMs) });
   const { kind } = app.connection.state.value;
   if (kind === "offline") return t("composer.offline");
   return app.connection.isLost.value ? t("connection.lost") : app.serviceProblem.value;

@@ -35,7 +35,7 @@ export function SessionRow({ app, session, onChoose }: SessionRowProps) {
       <li class="row">
         <TitleEditor
           title={session.title}
-          onSubmit={(renamed) => void app.list.rename(session.id, renamed)}
+          onSubmit={(renamed) => void app.renameSession(session.id, renamed)}
           onClose={() => (isRenaming.value = false)}
         />
       </li>
@@ -56,7 +56,7 @@ export function SessionRow({ app, session, onChoose }: SessionRowProps) {
         <button type="button" onClick={() => (isRenaming.value = true)}>
           <EditIcon /> {t("list.rename")}
         </button>
-        <button type="button" onClick={() => void app.list.pin(session.id, !session.pinned)}>
+        <button type="button" onClick={() => void app.pinSession(session.id, !session.pinned)}>
           <PinIcon /> {session.pinned ? t("list.unpin") : t("list.pin")}
         </button>
         <a href={exportUrl(session.id)} download={`${fileNameOf(title)}.json`}>

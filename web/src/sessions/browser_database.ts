@@ -1,0 +1,65 @@
+/**
+ * The page's tables in the browser's own database, with promises.
+ *
+ * Owns their shape. A browser may refuse any of it (a private window, a full disk); then the
+ * promise is rejected, and what was to be kept is not.
+ */
+
+const databaseName = "chatserve";
+const version = 1;
+
+export type Table = "sessions" | "page";
+/** Sessions by the time they were kept, oldest first. */
+export const byTime = "keptAtMs";
+
+export class BrowserDatabase {
+  #opened: Promise<IDBDatabase> | null = null;
+
+  async get<T>(table: Table, key: string): Promise<T | undefined> {
+    return this.#do(table, "readonly", (store) => store.get(key) as IDBRequest<T | undefined>);
+  }
+
+  async put(table: Table, key: string, value: object | string): Promise<void> {
+    await this.#do(table, "readwrite", (store) => store.put(value, key));
+  }
+
+  async delete(table: Table, key: string): Promise<void> {
+    await this.#do(table, "readwrite", (store) => store.delete(key));
+  }
+
+  async clear(table: Table): Promise<void> {
+    await this.#do(table, "readwrite", (store) => store.clear());
+  }
+
+  /** Return the keys of all sessions, the one kept longest ago first. */
+  async sessionsByTime(): Promise<string[]> {
+    const keys = await this.#do("sessions", "readonly", (store) => store.index(byTime).getAllKeys());
+    return keys as string[];
+  }
+
+  async #do<T>(
+    table: Table,
+    mode: IDBTransactionMode,
+    ask: (store: IDBObjectStore) => IDBRequest<T>,
+  ): Promise<T> {
+    this.#opened ??= open();
+    const database = await this.#opened;
+    return settled(ask(database.transaction(table, mode).objectStore(table)));
+  }
+}
+
+async function open(): Promise<IDBDatabase> {
+  const request = indexedDB.open(databaseName, version);
+  request.onupgradeneeded = () => {
+    request.result.createObjectStore("sessions").createIndex(byTime, byTime);
+    request.result.createObjectStore("page");
+  };
+  return settled(request);
+}
+
+function settled<T>(request: IDBRequest<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error ?? new Error("the browser's database refused"));
+  });
+}

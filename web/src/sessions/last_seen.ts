@@ -1,0 +1,155 @@
+/**
+ * Stored sessions, read from the server, or as this browser saw them last while it is away.
+ *
+ * Owns the copies of the list and of the sessions opened last, and whose they are: what was kept
+ * for one user is gone before another one sees the page, and when the user logs out. Keys are
+ * never among it. Where the browser keeps nothing, all works as long as the server is there.
+ */
+
+import { ApiError, getSession, listItems, listPinned, listSessions } from "../wire/api";
+import type { Owner } from "../login";
+import type { WireConversation, WireItem, WireList } from "../wire/protocol";
+import { BrowserDatabase, byTime } from "./browser_database";
+
+const maxSessions = 50;
+/** Beyond this a copy costs more than it is worth; characters of all messages together. */
+const maxChars = 2_000_000;
+
+export interface StoredSession {
+  session: WireConversation;
+  items: WireItem[];
+  /** When the copy was made that is shown while the server is away; null: the server has just told. */
+  seenAtMs: number | null;
+}
+
+export interface SeenList {
+  page: WireList<WireConversation>;
+  pinned: WireConversation[];
+}
+
+interface Copy {
+  session: WireConversation;
+  items: WireItem[];
+  [byTime]: number;
+}
+
+export class LastSeen {
+  readonly #database = new BrowserDatabase();
+  /** What the server said last about each session, in short. */
+  readonly #stamps = new Map<string, string>();
+  /** Copies are neither made nor shown before it is known whose they are. */
+  readonly #isOwned: Promise<void>;
+  #setOwned!: () => void;
+
+  constructor() {
+    this.#isOwned = new Promise((resolve) => (this.#setOwned = resolve));
+  }
+
+  /** Keep what belongs to this owner, and nothing else. */
+  async belongTo(owner: Owner): Promise<void> {
+    if (owner !== null) await quietly(this.#changeOwner(owner));
+    this.#setOwned();
+  }
+
+  async readSession(sessionId: string): Promise<StoredSession> {
+    try {
+      // In this order an answer that ends in between is in the messages, not lost.
+      const session = await getSession(sessionId);
+      const items = await listItems(sessionId);
+      this.#stamps.set(sessionId, stampOf(session));
+      void this.#keep({ session, items, [byTime]: Date.now() });
+      return { session, items, seenAtMs: null };
+    } catch (error) {
+      if (isGone(error)) void this.forget(sessionId);
+      const copy = isAway(error) ? await this.#copyOf(sessionId) : undefined;
+      if (copy === undefined) throw error;
+      return { session: copy.session, items: copy.items, seenAtMs: copy[byTime] };
+    }
+  }
+
+  /** Return the newest sessions, and those that are pinned. */
+  async readList(): Promise<SeenList> {
+    try {
+      const [page, pinned] = await Promise.all([listSessions(), listPinned()]);
+      const list = { page, pinned };
+      void this.#withCopies(() => this.#database.put("page", "list", list));
+      return list;
+    } catch (error) {
+      const copy = isAway(error) ? await this.#listCopy() : undefined;
+      if (copy === undefined) throw error;
+      return { ...copy, page: { ...copy.page, has_more: false } };
+    }
+  }
+
+  /** Return whether somebody has gone on with a session, or deleted it, since it was read here. */
+  async hasChanged(sessionId: string): Promise<boolean> {
+    try {
+      return stampOf(await getSession(sessionId)) !== this.#stamps.get(sessionId);
+    } catch (error) {
+      return isGone(error);
+    }
+  }
+
+  /** Keep nothing of a session that is deleted. */
+  async forget(sessionId: string): Promise<void> {
+    this.#stamps.delete(sessionId);
+    await this.#withCopies(() => this.#database.delete("sessions", sessionId));
+  }
+
+  async #changeOwner(owner: string): Promise<void> {
+    const previous = await this.#database.get<string>("page", "owner");
+    if (previous === owner) return;
+    await this.#database.clear("sessions");
+    await this.#database.clear("page");
+    await this.#database.put("page", "owner", owner);
+  }
+
+  async #keep(copy: Copy): Promise<void> {
+    if (numChars(copy.items) > maxChars) return;
+    await this.#withCopies(async () => {
+      await this.#database.put("sessions", copy.session.id, copy);
+      const ids = await this.#database.sessionsByTime();
+      const surplus = ids.slice(0, Math.max(0, ids.length - maxSessions));
+      for (const id of surplus) await this.#database.delete("sessions", id);
+    });
+  }
+
+  #copyOf(sessionId: string): Promise<Copy | undefined> {
+    return this.#withCopies(() => this.#database.get<Copy>("sessions", sessionId));
+  }
+
+  #listCopy(): Promise<SeenList | undefined> {
+    return this.#withCopies(() => this.#database.get<SeenList>("page", "list"));
+  }
+
+  async #withCopies<T>(task: () => Promise<T>): Promise<T | undefined> {
+    await this.#isOwned;
+    return quietly(task());
+  }
+}
+
+/** A browser that keeps nothing is no error: the page then works only while the server is there. */
+function quietly<T>(task: Promise<T>): Promise<T | undefined> {
+  return task.catch(() => undefined);
+}
+
+/** A turn changes the time and the answers in flight, a new title the version. */
+function stampOf(session: WireConversation): string {
+  const { updated_at, active_response_ids, "chatserve:version": version } = session;
+  return JSON.stringify([updated_at, active_response_ids, version]);
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404;
+}
+
+/** Return whether a failed read means that the server, or its store, cannot be reached. */
+function isAway(error: unknown): boolean {
+  return error instanceof ApiError && [0, 502, 503, 504].includes(error.status);
+}
+
+function numChars(items: readonly WireItem[]): number {
+  return items.reduce((sum, { content }) => {
+    return sum + content.reduce((chars, { text }) => chars + text.length, 0);
+  }, 0);
+}

@@ -1,0 +1,25 @@
+/**
+ * What the tabs of one browser tell each other.
+ *
+ * Owns the channel. A tab hears only what others say.
+ */
+
+export type News =
+  /** A session was created, renamed, or has a new turn or the end of one. */
+  | { kind: "changed"; sessionId: string }
+  | { kind: "deleted"; sessionId: string }
+  | { kind: "loggedOut" };
+
+const channelName = "chatserve";
+
+export class OtherTabs {
+  readonly #channel = new BroadcastChannel(channelName);
+
+  listen(onNews: (news: News) => void): void {
+    this.#channel.onmessage = ({ data }: MessageEvent<News>) => onNews(data);
+  }
+
+  tell(news: News): void {
+    this.#channel.postMessage(news);
+  }
+}
