@@ -1,9 +1,12 @@
 import { defineConfig } from "vitest/config";
 
+import { shellList } from "./scripts/shell_list.mjs";
+
 const gateway = "http://127.0.0.1:8000";
 
 export default defineConfig({
   base: "./",
+  plugins: [shellList()],
   // Preact's own JSX runtime; no plugin stands between the sources and the bundle.
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
@@ -14,7 +17,10 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: false,
     rolldownOptions: {
+      input: ["index.html", "src/sw.ts"],
       output: {
+        // A service worker is found again under its name, and serves the folder that it lies in.
+        entryFileNames: ({ name }) => (name === "sw" ? "sw.js" : "assets/[name]-[hash].js"),
         // The size check knows the grammars of highlighted languages by their names.
         chunkFileNames: ({ moduleIds }) =>
           moduleIds.some((id) => id.includes("highlight.js/es/languages/"))

@@ -6,6 +6,7 @@ import { render } from "preact";
 
 import { App } from "./app";
 import { Settings } from "./settings";
+import { workerUrl } from "./trusted_types";
 import { Page } from "./view/page";
 
 function openSocket(): WebSocket {
@@ -15,6 +16,11 @@ function openSocket(): WebSocket {
   return new WebSocket(url);
 }
 
+function keepShell(): void {
+  // Absent outside https and localhost; there, as where it is refused, the page needs its server.
+  navigator.serviceWorker?.register(workerUrl()).catch(() => undefined);
+}
+
 const root = document.getElementById("page");
 if (root === null) throw new Error("index.html has no element with the id 'page'");
 const settings = new Settings();
@@ -22,4 +28,5 @@ const app = new App(openSocket, settings);
 void settings.apply().then(() => {
   render(<Page app={app} />, root);
   app.start();
+  keepShell();
 });
