@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
-from e2e.conftest import free_port
+from e2e.real_service import free_port
 
 from chatserve.store.embedded import EmbeddedServer
 

@@ -66,6 +66,7 @@ export function fakeWindow(): { goTo(hash: string): void } {
     addEventListener: listen,
   });
   vi.stubGlobal("window", { addEventListener: listen });
+  FakeChannel.open = [];
   vi.stubGlobal("BroadcastChannel", FakeChannel);
   vi.stubGlobal("location", location);
   vi.stubGlobal("history", {

@@ -5,7 +5,6 @@ import { Settings } from "../src/settings";
 import type { AnswerEvent } from "../src/wire/protocol";
 import { wholeAnswer } from "./events";
 import {
-  FakeChannel,
   FakeSocket,
   fakeBrowser,
   fakeStore,
@@ -53,7 +52,6 @@ beforeEach(() => {
   fakeWindow();
   reload = vi.fn<() => void>();
   Object.assign(location, { hash: "#/c/conv_1", reload });
-  FakeChannel.open = [];
   store = fakeStore();
   store.items = said;
 });

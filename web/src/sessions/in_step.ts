@@ -70,7 +70,8 @@ export class InStep {
       this.#hooks.onLoggedOut();
       return;
     }
-    void this.#list.refresh();
+    // A hidden page reads its list when it is shown again.
+    if (!document.hidden) void this.#list.refresh();
     if (news.sessionId === this.#hooks.current().id.value) await this.check();
   }
 }
