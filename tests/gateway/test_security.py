@@ -115,6 +115,7 @@ async def test_every_reply_carries_the_security_headers(shared_service: Service,
     reply = await shared_service.http.get(path)
 
     assert "script-src 'self'" in reply.headers["content-security-policy"]
+    assert "worker-src 'self'" in reply.headers["content-security-policy"]
     assert "frame-ancestors 'none'" in reply.headers["content-security-policy"]
     assert reply.headers["x-content-type-options"] == "nosniff"
     assert reply.headers["referrer-policy"] == "no-referrer"
