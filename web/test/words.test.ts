@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 
 import { followedAnswer, newAnswer, requestStop, storedAnswer, type Answer } from "../src/chat/answer";
 import { oversizeWords } from "../src/input/message_size";
-import { hashOf, placeOf } from "../src/router";
+import { hashOf, hashOfCache, placeOf } from "../src/router";
 import { groupSessions, neighbourOf } from "../src/sessions/session_list";
 import { toTitle } from "../src/chat/title";
 import {
@@ -137,10 +137,11 @@ test("an address names a conversation, a view or a new chat", () => {
   expect(placeOf(hashOf("conv_1", "msg_2"))).toEqual(chat("conv_1", "msg_2"));
   expect(placeOf("#/c/%")).toEqual(chat("%"));
   expect(["", "#/", "#/x/1"].map(placeOf)).toEqual([chat(null), chat(null), chat(null)]);
-  expect([placeOf("#/cache"), placeOf("#/operator")]).toEqual([
-    { kind: "cache" },
+  expect([placeOf(hashOfCache(null)), placeOf("#/operator")]).toEqual([
+    { kind: "cache", tenant: null },
     { kind: "operator" },
   ]);
+  expect(placeOf(hashOfCache("a & b?"))).toEqual({ kind: "cache", tenant: "a & b?" });
 });
 
 test("a title is the first words on one line", () => {

@@ -91,6 +91,11 @@ export function formatRate(tokensPerSecond: number): string {
   return t("figures.rate", { rate: formatter(tokensPerSecond < 10 ? 1 : 0).format(tokensPerSecond) });
 }
 
+/** Return a share of one in percent. */
+export function formatShare(share: number): string {
+  return new Intl.NumberFormat(language(), { style: "percent" }).format(share);
+}
+
 function numbered(
   key: PluralKey,
   count: number,

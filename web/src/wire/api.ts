@@ -1,11 +1,13 @@
 /**
- * The HTTP surface the page uses: who one is, models and stored sessions.
+ * The HTTP surface the page uses: who one is, models, stored sessions, what the service is doing.
  *
  * Every failure leaves here as an `ApiError` with a code and a sentence, whether the gateway
  * answered with an error, something in between answered for it, or nobody did.
  */
 
 import { t } from "../i18n/catalogue";
+import type { WireCache } from "./cache_snapshot";
+import type { WireOverview } from "./overview";
 import type {
   CreateMessage,
   WireConversation,
@@ -169,6 +171,16 @@ export function streamAnswer(
 
 export async function cancelAnswer(responseId: string): Promise<void> {
   await call("POST", `v1/responses/${encodeURIComponent(responseId)}/cancel`);
+}
+
+/** Return what the viewer may know of the caches; an operator may look at one tenant's alone. */
+export function getCache(tenant: string | null): Promise<WireCache> {
+  const query = tenant === null ? "" : `?${new URLSearchParams({ tenant })}`;
+  return call("GET", `v1/chatserve/cache${query}`);
+}
+
+export function getOverview(): Promise<WireOverview> {
+  return call("GET", "v1/chatserve/overview");
 }
 
 interface RequestParts {

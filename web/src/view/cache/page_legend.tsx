@@ -1,0 +1,24 @@
+/** What the colours of the page map mean, and how many pages have each. */
+
+import type { Ref } from "preact";
+
+import { pageKinds, type PageCounts } from "../../cache/page_states";
+import { formatCount, t } from "../../i18n/catalogue";
+
+interface PageLegendProps {
+  counts: PageCounts;
+  list: Ref<HTMLUListElement>;
+}
+
+export function PageLegend({ counts, list }: PageLegendProps) {
+  return (
+    <ul class="legend" ref={list}>
+      {[...pageKinds, "copied" as const].map((kind) => (
+        <li key={kind}>
+          <span class="swatch page-swatch" data-page={kind} />
+          {t(`cache.page.${kind}`)} <span class="count">{formatCount(counts[kind])}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}

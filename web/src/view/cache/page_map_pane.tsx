@@ -1,0 +1,84 @@
+/** The pool of pages, and the pages of one running request in it. */
+
+import "./page_map.css";
+
+import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
+
+import type { CacheWatch } from "../../cache/cache_watch";
+import { gridOf, pageAt } from "../../cache/page_grid";
+import { countPages, kindOf } from "../../cache/page_states";
+import { stripOf } from "../../cache/page_strip";
+import { pageWords } from "../../cache/page_words";
+import { plural, t } from "../../i18n/catalogue";
+import type { WireCacheWorker } from "../../wire/cache_snapshot";
+import { useSize } from "../observe/use_size";
+import { PageCanvas } from "./page_canvas";
+import { PageLegend } from "./page_legend";
+import { PageStripLines } from "./page_strip_lines";
+import { RunningRequests } from "./running_requests";
+
+const gridHeight = 260;
+
+interface PageMapProps {
+  watch: CacheWatch;
+  worker: WireCacheWorker;
+}
+
+export function PageMapPane({ watch, worker }: PageMapProps) {
+  const legend = useRef<HTMLUListElement>(null);
+  return (
+    <section class="pane" aria-labelledby="pages-heading">
+      <div class="pane-head">
+        <h2 id="pages-heading">{t("cache.pages")}</h2>
+        <p>{plural("cache.poolSize", worker.num_pages, { size: worker.page_size })}</p>
+      </div>
+      <PageMap watch={watch} worker={worker} legend={legend} />
+      <PageLegend counts={countPages(worker)} list={legend} />
+      <RunningRequests watch={watch} worker={worker} />
+    </section>
+  );
+}
+
+interface PageMapPictureProps extends PageMapProps {
+  legend: { readonly current: Element | null };
+}
+
+function PageMap({ watch, worker, legend }: PageMapPictureProps) {
+  const frame = useRef<HTMLDivElement>(null);
+  const { width } = useSize(frame).value;
+  const pointed = useSignal<number | null>(null);
+  const ratio = globalThis.devicePixelRatio ?? 1;
+  const grid = gridOf(worker.num_pages, Math.floor(width * ratio), gridHeight * ratio);
+  const request = watch.request.value;
+  const strip = request === null ? null : stripOf(request.pages, width, grid, ratio);
+  const onPoint = (event: PointerEvent) => {
+    const { left, top } = (event.currentTarget as Element).getBoundingClientRect();
+    pointed.value = pageAt(grid, (event.clientX - left) * ratio, (event.clientY - top) * ratio);
+  };
+  return (
+    <div class="page-map" ref={frame}>
+      {strip !== null && <div class="strip-room" style={{ height: `${strip.height}px` }} />}
+      <div
+        class="page-grid"
+        onPointerDown={onPoint}
+        onPointerMove={onPoint}
+        onPointerLeave={() => (pointed.value = null)}
+      >
+        <PageCanvas worker={worker} grid={grid} pixelRatio={ratio} legend={legend} />
+      </div>
+      {request !== null && strip !== null && (
+        <PageStripLines
+          strip={strip}
+          width={width}
+          height={strip.height + (grid.rows * grid.cell) / ratio}
+          kindOfPage={(pageId) => kindOf(worker.pages, pageId)}
+          numCachedPages={Math.floor(request.num_cached_tokens / worker.page_size)}
+        />
+      )}
+      <p class="pointed-page" aria-hidden="true">
+        {pointed.value === null ? t("cache.pointAtPage") : pageWords(worker, pointed.value)}
+      </p>
+    </div>
+  );
+}

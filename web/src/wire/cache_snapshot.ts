@@ -1,0 +1,69 @@
+/**
+ * The body of the cache view: what each worker holds and does, as far as the viewer may know.
+ *
+ * Mirrors what the gateway answers to `GET /v1/chatserve/cache`; nothing here has behaviour.
+ */
+
+export type CacheViewer = "tenant" | "user" | "all";
+export type NodeScope = "public" | "mine" | "other";
+
+/** One edge of the radix tree; parents come before their children, the root is left out. */
+export interface WireCacheNode {
+  id: number;
+  parent: number | null;
+  num_tokens: number;
+  num_pages: number;
+  /** Running requests whose prefix goes through it now. */
+  num_sharers: number;
+  /** How many admissions found it. */
+  num_hits: number;
+  idle_s: number;
+  scope: NodeScope;
+  /** Whose it is, where the viewer sees all of them; null for a public one. */
+  tenant: string | null;
+  pinned: boolean;
+  /** The first words, where the viewer may read them. */
+  text: string | null;
+}
+
+export interface WireRunningRequest {
+  id: string;
+  tenant: string | null;
+  state: "prefilling" | "decoding";
+  num_prompt_tokens: number;
+  num_cached_tokens: number;
+  num_computed_tokens: number;
+  num_output_tokens: number;
+  /** Physical pages, in the order of its tokens. */
+  pages: number[];
+}
+
+/** Half a second in which there was a step or a queue. */
+export interface WireStepInterval {
+  /** When it began, in seconds since 1970. */
+  at: number;
+  prefill_tokens: number;
+  decode_tokens: number;
+  cached_tokens: number;
+  num_waiting: number;
+}
+
+export interface WireCacheWorker {
+  id: string;
+  model: string;
+  taken_at: number;
+  page_size: number;
+  num_pages: number;
+  nodes: WireCacheNode[];
+  num_hidden_nodes: number;
+  /** One character for each physical page; cache/page_states.ts says which. */
+  pages: string;
+  copied_pages: number[];
+  requests: WireRunningRequest[];
+  steps: WireStepInterval[];
+}
+
+export interface WireCache {
+  view: CacheViewer;
+  workers: WireCacheWorker[];
+}
