@@ -122,5 +122,18 @@ export const DownloadIcon = () => (
 export const UploadIcon = () => (
   <Icon>
     <path d="M10 12.5V4.5M6.5 8L10 4.5 13.5 8M4 16h12" />
+
+export const TreeIcon = () => (
+  <Icon>
+    <path d="M7 10h3M13 5h-1.5A1.5 1.5 0 0 0 10 6.5v7a1.5 1.5 0 0 0 1.5 1.5H13" />
+    <rect x="3" y="8" width="4" height="4" rx="1" />
+    <rect x="13" y="3" width="4" height="4" rx="1" />
+    <rect x="13" y="13" width="4" height="4" rx="1" />
+  </Icon>
+);
+
+export const GaugeIcon = () => (
+  <Icon>
+    <path d="M4 15a7.5 7.5 0 1 1 12 0M10 11l3-4" />
   </Icon>
 );

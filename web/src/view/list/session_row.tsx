@@ -22,7 +22,8 @@ interface SessionRowProps {
 export function SessionRow({ app, session, onChoose }: SessionRowProps) {
   const isRenaming = useSignal(false);
   const row = useRef<HTMLLIElement>(null);
-  const isCurrent = app.current.value.id.value === session.id;
+  const isCurrent =
+    app.place.value.kind === "chat" && app.current.value.id.value === session.id;
   const title = session.title || t("session.untitled");
   const remove = () => {
     const list = row.current?.closest("nav");

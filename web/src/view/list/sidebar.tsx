@@ -7,6 +7,7 @@ import { t } from "../../i18n/catalogue";
 import { groupSessions } from "../../sessions/session_list";
 import { PlusIcon } from "../icons";
 import { ListTools } from "./list_tools";
+import { PlaceLinks } from "./place_links";
 import { SearchBox } from "./search_box";
 import { SearchHits } from "./search_hits";
 import { SessionRow } from "./session_row";
@@ -37,6 +38,7 @@ export function Sidebar({ app, onChoose }: SidebarProps) {
         )}
       </div>
       <ListTools app={app} />
+      <PlaceLinks app={app} onChoose={onChoose} />
       {app.login.canLogOut.value && (
         <button type="button" class="quiet log-out" onClick={() => void app.login.logOut()}>
           {t("login.logOut", { user: app.login.identity.value?.user ?? "" })}
