@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { chartOf, roundUp, totalsOf } from "../src/cache/batch_chart";
+import { chartOf, roundUp, shapeOf, totalsOf } from "../src/cache/batch_chart";
 import type { WireStepInterval } from "../src/wire/cache_snapshot";
 
 const box = { width: 600, height: 100 };
@@ -34,6 +34,15 @@ describe("the bars of the last minute", () => {
     const [bar] = chartOf([step(990, { decode_tokens: 4 })], 1_000, box).bars;
 
     expect(bar!.segments.map(({ series }) => series)).toEqual(["decode"]);
+  });
+
+  test("of one series are one shape", () => {
+    const steps = [step(970, { decode_tokens: 5 }), step(985, { decode_tokens: 10 }), step(990)];
+
+    const { bars } = chartOf(steps, 1_000, box);
+
+    expect(shapeOf(bars, "decode")).toBe("M300 50h4v50h-4zM450 0h4v100h-4z");
+    expect(shapeOf(bars, "prefill")).toBe("");
   });
 
   test("need no step at all", () => {

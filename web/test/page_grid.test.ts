@@ -61,7 +61,7 @@ test("pages are counted by what they are used for; unknown signs are nobody's bu
     hidden: 3,
     copied: 1,
   });
-  expect(countsInWords(counts)).toContain("Not yours: 3");
+  expect(countsInWords(counts)).toContain("Free or not yours: 3");
   expect(countsInWords(counts)).not.toContain("By 3 or 4");
 });
 
@@ -69,7 +69,7 @@ test.each([
   [0, "Page 0: shared by 2 requests"],
   [2, "Page 2: Kept, nobody uses it now"],
   [4, "Page 4: used by 1 request, Copied on write"],
-  [7, "Page 7: Not yours"],
+  [7, "Page 7: Free or not yours"],
 ])("of page %i it is said: %s", (pageId, words) => {
   expect(pageWords(cacheWorker(), pageId)).toBe(words);
 });

@@ -22,7 +22,6 @@ export interface Segment {
 }
 
 export interface Bar {
-  at: number;
   x: number;
   width: number;
   segments: Segment[];
@@ -47,9 +46,20 @@ export function chartOf(steps: readonly WireStepInterval[], nowS: number, box: B
   const bars = recent.map((step) => {
     const x = Math.max(0, toX(step.at));
     const segments = stack(step, box.height / maxTokens, box.height);
-    return { at: step.at, x, width: Math.min(width, box.width - x), segments };
+    return { x, width: Math.min(width, box.width - x), segments };
   });
   return { bars, queuePath: queueLine(recent, toX, box, maxWaiting), maxTokens, maxWaiting };
+}
+
+/** Return the bars of one series as a single shape: hundreds of them move with every snapshot. */
+export function shapeOf(bars: readonly Bar[], name: Series): string {
+  return bars
+    .flatMap(({ x, width, segments }) =>
+      segments
+        .filter((segment) => segment.series === name)
+        .map(({ y, height }) => `M${x} ${y}h${width}v${height}h${-width}z`),
+    )
+    .join("");
 }
 
 export function totalsOf(steps: readonly WireStepInterval[], nowS: number): BatchTotals {

@@ -6,7 +6,7 @@
  * which ones have changed and drawing those one by one.
  */
 
-import { kindOf, type PageKind } from "./page_states";
+import { codeOf, kindsOfCodes, type PageKind } from "./page_states";
 
 const minCell = 2;
 const maxCell = 16;
@@ -56,28 +56,43 @@ export function paintPages(
   copiedPages: readonly number[],
   colours: PageColours,
 ): void {
-  const side = grid.cell - grid.gap;
-  for (let pageId = 0; pageId < grid.numPages; pageId += 1) {
-    fillSquare(pixels, grid, pageId, 0, side, colours[kindOf(pages, pageId)]);
+  const { rows, columns, cell, gap } = grid;
+  const width = columns * cell;
+  const coloursOfCodes = Uint32Array.from(kindsOfCodes, (kind) => colours[kind]);
+  for (let row = 0; row < rows; row += 1) {
+    const start = row * cell * width;
+    paintLine(pixels, start, grid, row, pages, coloursOfCodes);
+    // The other lines of a row of squares are as its first.
+    for (let line = 1; line < cell - gap; line += 1) {
+      pixels.copyWithin(start + line * width, start, start + width);
+    }
   }
-  const inset = grid.cell < minCellWithMark ? 0 : Math.floor(side / 3);
-  for (const pageId of copiedPages) {
-    fillSquare(pixels, grid, pageId, inset, side - 2 * inset, colours.copied);
+  for (const pageId of copiedPages) markCopied(pixels, grid, pageId, colours.copied);
+}
+
+function paintLine(
+  pixels: Uint32Array,
+  start: number,
+  { numPages, columns, cell, gap }: PageGrid,
+  row: number,
+  pages: string,
+  coloursOfCodes: Uint32Array,
+): void {
+  const first = row * columns;
+  const end = Math.min(numPages, first + columns);
+  for (let pageId = first; pageId < end; pageId += 1) {
+    const colour = coloursOfCodes[codeOf(pages, pageId)] ?? 0;
+    const left = start + (pageId - first) * cell;
+    for (let pixel = left; pixel < left + cell - gap; pixel += 1) pixels[pixel] = colour;
   }
 }
 
-function fillSquare(
-  pixels: Uint32Array,
-  grid: PageGrid,
-  pageId: number,
-  inset: number,
-  side: number,
-  colour: number,
-): void {
-  const width = grid.columns * grid.cell;
-  const corner = cornerOf(grid, pageId);
-  for (let row = 0; row < side; row += 1) {
-    const start = (corner.y + inset + row) * width + corner.x + inset;
-    pixels.fill(colour, start, start + side);
+function markCopied(pixels: Uint32Array, grid: PageGrid, pageId: number, colour: number): void {
+  const side = grid.cell - grid.gap;
+  const inset = grid.cell < minCellWithMark ? 0 : Math.floor(side / 3);
+  const { x, y } = cornerOf(grid, pageId);
+  for (let line = y + inset; line < y + side - inset; line += 1) {
+    const start = line * grid.columns * grid.cell + x;
+    pixels.fill(colour, start + inset, start + side - inset);
   }
 }

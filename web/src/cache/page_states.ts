@@ -33,15 +33,23 @@ const kindsOfCharacters: Record<string, PageKind> = {
   p: "pinned",
 };
 
-/** By character code: the maps of large pools are looked up thousands of times a second. */
-const kindsOfCodes: readonly PageKind[] = Array.from(
+/**
+ * What each character code stands for, 0 for all that are unknown: large pools are looked up
+ * a hundred thousand times a second, which must not cost a string each.
+ */
+export const kindsOfCodes: readonly PageKind[] = Array.from(
   { length: 128 },
   (_, code) => kindsOfCharacters[String.fromCharCode(code)] ?? "hidden",
 );
 
+export function codeOf(pages: string, pageId: number): number {
+  const code = pages.charCodeAt(pageId);
+  return code < kindsOfCodes.length ? code : 0;
+}
+
 /** Return what page `pageId` is used for; what is not told is not the viewer's. */
 export function kindOf(pages: string, pageId: number): PageKind {
-  return kindsOfCodes[pages.charCodeAt(pageId)] ?? "hidden";
+  return kindsOfCodes[codeOf(pages, pageId)] ?? "hidden";
 }
 
 /** Return how many requests hold a page, or null where the map does not say. */
@@ -54,6 +62,11 @@ export function numHolders(pages: string, pageId: number): number | null {
 export type PageCounts = Record<PageKind | "copied", number>;
 
 export function countPages({ pages, copied_pages }: WireCacheWorker): PageCounts {
+  const perCode = new Uint32Array(kindsOfCodes.length);
+  for (let pageId = 0; pageId < pages.length; pageId += 1) {
+    const code = codeOf(pages, pageId);
+    perCode[code] = (perCode[code] ?? 0) + 1;
+  }
   const counts: PageCounts = {
     free: 0,
     single: 0,
@@ -65,6 +78,6 @@ export function countPages({ pages, copied_pages }: WireCacheWorker): PageCounts
     hidden: 0,
     copied: copied_pages.length,
   };
-  for (let pageId = 0; pageId < pages.length; pageId += 1) counts[kindOf(pages, pageId)] += 1;
+  for (const [code, kind] of kindsOfCodes.entries()) counts[kind] += perCode[code] ?? 0;
   return counts;
 }

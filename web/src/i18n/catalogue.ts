@@ -102,9 +102,19 @@ function numbered(
   type: Intl.PluralRulesOptions["type"] & string,
   values: Values,
 ): string {
-  const form = new Intl.PluralRules(language(), { type }).select(count);
+  const form = pluralRules(type).select(count);
   const text = tryText(`${key}.${form}`) ?? t(`${key}.other` as Key);
   return fill(text, { count: formatCount(count), ...values });
+}
+
+const knownRules = new Map<string, Intl.PluralRules>();
+
+/** Making rules takes longer than a view of many numbers may take to be drawn. */
+function pluralRules(type: Intl.PluralRulesOptions["type"] & string): Intl.PluralRules {
+  const name = `${language()} ${type}`;
+  const rules = knownRules.get(name) ?? new Intl.PluralRules(language(), { type });
+  knownRules.set(name, rules);
+  return rules;
 }
 
 const formatters = new Map<string, Intl.NumberFormat>();

@@ -8,6 +8,7 @@ import {
   chartOf,
   roundUp,
   series,
+  shapeOf,
   totalsOf,
   windowS,
   type BatchChart,
@@ -62,19 +63,9 @@ function BatchPicture({ worker }: { worker: WireCacheWorker }) {
       <svg width={width} height={chartHeight + labelRoom.top + labelRoom.bottom}>
         <g transform={`translate(${labelRoom.left} ${labelRoom.top})`}>
           <Axes chart={chart} box={box} />
-          {chart.bars.map(({ at, x, width: barWidth, segments }) =>
-            segments.map(({ series: name, y, height }) => (
-              <rect
-                key={`${at} ${name}`}
-                class="segment"
-                data-series={name}
-                x={x}
-                y={y}
-                width={barWidth}
-                height={height}
-              />
-            )),
-          )}
+          {series.map((name) => (
+            <path key={name} class="segments" data-series={name} d={shapeOf(chart.bars, name)} />
+          ))}
           {chart.queuePath !== "" && <path class="queue" d={chart.queuePath} />}
         </g>
       </svg>

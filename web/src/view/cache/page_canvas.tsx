@@ -8,19 +8,20 @@
 import { useEffect, useRef } from "preact/hooks";
 
 import { paintPages, type PageColours, type PageGrid } from "../../cache/page_grid";
-import { countPages } from "../../cache/page_states";
+import type { PageCounts } from "../../cache/page_states";
 import { countsInWords } from "../../cache/page_words";
 import { t } from "../../i18n/catalogue";
 import type { WireCacheWorker } from "../../wire/cache_snapshot";
 
 interface PageCanvasProps {
   worker: WireCacheWorker;
+  counts: PageCounts;
   grid: PageGrid;
   pixelRatio: number;
   legend: { readonly current: Element | null };
 }
 
-export function PageCanvas({ worker, grid, pixelRatio, legend }: PageCanvasProps) {
+export function PageCanvas({ worker, counts, grid, pixelRatio, legend }: PageCanvasProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = grid.columns * grid.cell;
   const height = grid.rows * grid.cell;
@@ -36,7 +37,7 @@ export function PageCanvas({ worker, grid, pixelRatio, legend }: PageCanvasProps
     <canvas
       ref={canvas}
       role="img"
-      aria-label={t("cache.pagesLabel", { counts: countsInWords(countPages(worker)) })}
+      aria-label={t("cache.pagesLabel", { counts: countsInWords(counts) })}
       width={width}
       height={height}
       style={{ width: `${width / pixelRatio}px`, height: `${height / pixelRatio}px` }}

@@ -7,7 +7,7 @@ import { useRef } from "preact/hooks";
 
 import type { CacheWatch } from "../../cache/cache_watch";
 import { gridOf, pageAt } from "../../cache/page_grid";
-import { countPages, kindOf } from "../../cache/page_states";
+import { countPages, kindOf, type PageCounts } from "../../cache/page_states";
 import { stripOf } from "../../cache/page_strip";
 import { pageWords } from "../../cache/page_words";
 import { plural, t } from "../../i18n/catalogue";
@@ -27,24 +27,26 @@ interface PageMapProps {
 
 export function PageMapPane({ watch, worker }: PageMapProps) {
   const legend = useRef<HTMLUListElement>(null);
+  const counts = countPages(worker);
   return (
     <section class="pane" aria-labelledby="pages-heading">
       <div class="pane-head">
         <h2 id="pages-heading">{t("cache.pages")}</h2>
         <p>{plural("cache.poolSize", worker.num_pages, { size: worker.page_size })}</p>
       </div>
-      <PageMap watch={watch} worker={worker} legend={legend} />
-      <PageLegend counts={countPages(worker)} list={legend} />
+      <PageMap watch={watch} worker={worker} counts={counts} legend={legend} />
+      <PageLegend counts={counts} list={legend} />
       <RunningRequests watch={watch} worker={worker} />
     </section>
   );
 }
 
 interface PageMapPictureProps extends PageMapProps {
+  counts: PageCounts;
   legend: { readonly current: Element | null };
 }
 
-function PageMap({ watch, worker, legend }: PageMapPictureProps) {
+function PageMap({ watch, worker, counts, legend }: PageMapPictureProps) {
   const frame = useRef<HTMLDivElement>(null);
   const { width } = useSize(frame).value;
   const pointed = useSignal<number | null>(null);
@@ -65,7 +67,7 @@ function PageMap({ watch, worker, legend }: PageMapPictureProps) {
         onPointerMove={onPoint}
         onPointerLeave={() => (pointed.value = null)}
       >
-        <PageCanvas worker={worker} grid={grid} pixelRatio={ratio} legend={legend} />
+        <PageCanvas worker={worker} counts={counts} grid={grid} pixelRatio={ratio} legend={legend} />
       </div>
       {request !== null && strip !== null && (
         <PageStripLines

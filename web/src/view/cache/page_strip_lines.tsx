@@ -16,7 +16,7 @@ interface PageStripLinesProps {
 export function PageStripLines(props: PageStripLinesProps) {
   const { strip, width, height, kindOfPage, numCachedPages } = props;
   return (
-    <svg class="page-strip" width={width} height={height} role="img" aria-label={labelOf(strip)}>
+    <svg class="page-strip" data-dense={!strip.isNumbered} width={width} height={height} role="img" aria-label={labelOf(strip)}>
       {strip.boxes.map((box) => (
         <g
           key={box.index}
