@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { App } from "../src/app";
 import { Poll } from "../src/observe/poll";
 import { fullnessOf, quotaName, shareOf } from "../src/operator/limits";
-import { healthOf } from "../src/operator/worker_health";
+import { healthOf, hitRate } from "../src/operator/worker_health";
 import { Settings } from "../src/settings";
 import { OperatorView, OverviewPanes } from "../src/view/operator/operator_view";
 import { Sidebar } from "../src/view/sidebar";
@@ -14,32 +14,50 @@ import { FakeSocket, fakeBrowser, fakeWindow } from "./fakes";
 const worker: WireWorkerOverview = {
   id: "engine-1",
   model: "tiny",
+  version: "0.1.0",
   is_draining: false,
+  beat_age_ms: 400,
+  requests_running: 3,
+  requests_waiting: 1,
   num_pages: 100,
-  num_free_pages: 75,
-  hit_rate: 0.71,
-  num_running: 3,
-  num_waiting: 1,
-  beat_age_s: 0.4,
+  pages_free: 15,
+  pages_used: 25,
+  pages_cached: 60,
+  pages_shared: 4,
+  pages_pinned: 2,
+  query_tokens: 1_000,
+  hit_tokens: 710,
 };
 const tenant: WireTenantOverview = {
-  id: "acme & co",
-  num_running: 2,
-  num_waiting: 0,
-  num_connections: 4,
+  name: "acme & co",
+  requests_running: 2,
+  requests_queued: 0,
+  connections: null,
   usage_today: { requests: 12, input_tokens: 9_000, cached_tokens: 6_000, output_tokens: 800 },
-  limits: [{ name: "requests_per_minute", used: 60, limit: 60 }],
+  limits: {
+    requests_per_minute: { used: 60, limit: 60 },
+    pinned_pages: { used: null, limit: 256 },
+  },
+};
+const quiet: WireOverview = {
+  gateway: { version: "0.1.0", connections: 3, is_draining: false },
+  workers: [],
+  queues: [],
+  tenants: [],
+  has_more: false,
 };
 
-function render(overview: WireOverview): string {
+function render(seen: Partial<WireOverview>, isFirst = true): string {
+  const overview = { ...quiet, ...seen };
   const poll = new Poll<WireOverview>(async () => overview, 1);
   poll.reading.value = { value: overview, atMs: 0 };
-  return renderToString(<OverviewPanes poll={poll} />);
+  const paging = { isFirst, onNext: () => undefined, onPrevious: () => undefined };
+  return renderToString(<OverviewPanes poll={poll} paging={paging} />);
 }
 
 describe("the operator's page", () => {
   test("shows what a tenant does, used and may use, with a way to its part of the cache", () => {
-    const html = render({ tenants: [tenant], workers: [] });
+    const html = render({ tenants: [tenant] });
 
     expect(html).toContain("12 requests, 9,000 tokens in, 800 out");
     expect(html).toContain("60 of 60");
@@ -47,17 +65,38 @@ describe("the operator's page", () => {
     expect(html).toContain('href="#/cache?tenant=acme+%26+co"');
   });
 
-  test("shows a worker's pages, hit rate and beat", () => {
-    const html = render({ tenants: [], workers: [worker] });
+  test("claims nothing of what is not counted", () => {
+    const html = render({ tenants: [tenant] });
+
+    expect(html).toContain("up to 256");
+    expect(html).toContain("not counted");
+    expect(html.match(/class="usage-bar"/g)).toHaveLength(1);
+  });
+
+  test("shows a worker's pages, hit rate and beat, and the queue of its model", () => {
+    const queues = [{ model: "tiny", length: 7, max_length: 1_000 }];
+
+    const html = render({ workers: [worker], queues });
 
     expect(html).toContain("25 of 100");
     expect(html).toContain("71%");
     expect(html).toContain("0.4 sec ago");
+    expect(html).toContain("Queue of tiny");
+    expect(html).toContain("7 of 1,000");
+  });
+
+  test("has a way to further tenants only where there are some", () => {
+    const tenants = [tenant];
+
+    expect(render({ tenants })).not.toContain("Next tenants");
+    expect(render({ tenants, has_more: true })).toMatch(/<button[^>]*disabled[^>]*>Previous/);
+    expect(render({ tenants }, false)).toMatch(/<button[^>]*disabled[^>]*>Next/);
   });
 
   test("says what is not there", () => {
-    const html = render({ tenants: [], workers: [] });
+    const html = render({});
 
+    expect(html).toContain("version 0.1.0 and has 3 open connections");
     expect(html).toContain("No worker answers.");
     expect(html).toContain("There are no tenants yet.");
   });
@@ -66,9 +105,15 @@ describe("the operator's page", () => {
 test.each([
   [{}, "live"],
   [{ is_draining: true }, "draining"],
-  [{ is_draining: true, beat_age_s: 60 }, "silent"],
+  [{ is_draining: true, beat_age_ms: 60_000 }, "silent"],
+  [{ beat_age_ms: null }, "silent"],
 ])("a worker with %j is %s", (change, health) => {
   expect(healthOf({ ...worker, ...change })).toBe(health);
+});
+
+test("before the first prompt there is no hit rate", () => {
+  expect(hitRate(worker)).toBe(0.71);
+  expect(hitRate({ ...worker, query_tokens: 0, hit_tokens: 0 })).toBeNull();
 });
 
 test.each([

@@ -179,8 +179,10 @@ export function getCache(tenant: string | null): Promise<WireCache> {
   return call("GET", `v1/chatserve/cache${query}`);
 }
 
-export function getOverview(): Promise<WireOverview> {
-  return call("GET", "v1/chatserve/overview");
+/** Return what the service does now, with a page of the tenants that come after one by name. */
+export function getOverview(after: string | null): Promise<WireOverview> {
+  const query = after === null ? "" : `?${new URLSearchParams({ after })}`;
+  return call("GET", `v1/chatserve/overview${query}`);
 }
 
 interface RequestParts {

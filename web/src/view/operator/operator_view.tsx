@@ -1,16 +1,17 @@
-/** The tenants and workers of the service, live, for its operator. */
+/** The tenants, workers and queues of the service, live, for its operator. */
 
 import "./operator.css";
 
+import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 
 import type { App } from "../../app";
-import { t } from "../../i18n/catalogue";
+import { plural, t } from "../../i18n/catalogue";
 import { Poll } from "../../observe/poll";
 import { getOverview } from "../../wire/api";
 import type { WireOverview } from "../../wire/overview";
 import { ProblemNotice } from "../observe/problem_notice";
-import { TenantsPane } from "./tenants_pane";
+import { TenantsPane, type TenantPaging } from "./tenants_pane";
 import { WorkersPane } from "./workers_pane";
 
 const intervalMs = 2_000;
@@ -28,16 +29,29 @@ export function OperatorView({ app }: { app: App }) {
 }
 
 function Overview() {
-  const poll = useMemo(() => new Poll<WireOverview>(getOverview, intervalMs), []);
+  /** The last tenant before each page that was gone through; the present page's is the last. */
+  const before = useSignal<readonly (string | null)[]>([null]);
+  const after = before.value.at(-1) ?? null;
+  const poll = useMemo(() => new Poll(() => getOverview(after), intervalMs), [after]);
   useEffect(() => {
     poll.start();
     return () => poll.stop();
   }, [poll]);
-  return <OverviewPanes poll={poll} />;
+  const paging: TenantPaging = {
+    isFirst: before.value.length === 1,
+    onNext: (lastTenant) => (before.value = [...before.value, lastTenant]),
+    onPrevious: () => (before.value = before.value.slice(0, -1)),
+  };
+  return <OverviewPanes poll={poll} paging={paging} />;
+}
+
+interface OverviewPanesProps {
+  poll: Poll<WireOverview>;
+  paging: TenantPaging;
 }
 
 /** What a poll has read. */
-export function OverviewPanes({ poll }: { poll: Poll<WireOverview> }) {
+export function OverviewPanes({ poll, paging }: OverviewPanesProps) {
   const overview = poll.reading.value?.value;
   if (overview === undefined && poll.problem.value === null) {
     return <p class="quiet-words">{t("session.loading")}</p>;
@@ -47,10 +61,21 @@ export function OverviewPanes({ poll }: { poll: Poll<WireOverview> }) {
       <ProblemNotice poll={poll} />
       {overview !== undefined && (
         <>
-          <WorkersPane workers={overview.workers} />
-          <TenantsPane tenants={overview.tenants} />
+          <Gateway gateway={overview.gateway} />
+          <WorkersPane workers={overview.workers} queues={overview.queues} />
+          <TenantsPane tenants={overview.tenants} hasMore={overview.has_more} paging={paging} />
         </>
       )}
     </>
+  );
+}
+
+function Gateway({ gateway }: { gateway: WireOverview["gateway"] }) {
+  const { version, connections, is_draining } = gateway;
+  return (
+    <p class="quiet-words">
+      {plural("operator.gateway", connections, { version })}
+      {is_draining && ` ${t("operator.gatewayDraining")}`}
+    </p>
   );
 }

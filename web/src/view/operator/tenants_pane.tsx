@@ -6,13 +6,50 @@ import { hashOfCache } from "../../router";
 import type { WireTenantOverview } from "../../wire/overview";
 import { UsageBar } from "./usage_bar";
 
-export function TenantsPane({ tenants }: { tenants: readonly WireTenantOverview[] }) {
+export interface TenantPaging {
+  isFirst: boolean;
+  onNext: (lastTenant: string) => void;
+  onPrevious: () => void;
+}
+
+interface TenantsPaneProps {
+  tenants: readonly WireTenantOverview[];
+  hasMore: boolean;
+  paging: TenantPaging;
+}
+
+export function TenantsPane({ tenants, hasMore, paging }: TenantsPaneProps) {
+  const last = tenants.at(-1);
   return (
     <section class="pane" aria-labelledby="tenants-heading">
       <div class="pane-head">
         <h2 id="tenants-heading">{t("operator.tenants")}</h2>
       </div>
-      {tenants.length === 0 ? <p class="quiet-words">{t("operator.noTenant")}</p> : <Tenants tenants={tenants} />}
+      {last === undefined ? (
+        <p class="quiet-words">{t("operator.noTenant")}</p>
+      ) : (
+        <Tenants tenants={tenants} />
+      )}
+      {(hasMore || !paging.isFirst) && (
+        <div class="paging">
+          <button
+            type="button"
+            class="outlined"
+            disabled={paging.isFirst}
+            onClick={paging.onPrevious}
+          >
+            {t("operator.previousTenants")}
+          </button>
+          <button
+            type="button"
+            class="outlined"
+            disabled={!hasMore || last === undefined}
+            onClick={() => last !== undefined && paging.onNext(last.name)}
+          >
+            {t("operator.nextTenants")}
+          </button>
+        </div>
+      )}
     </section>
   );
 }
@@ -24,16 +61,22 @@ function Tenants({ tenants }: { tenants: readonly WireTenantOverview[] }) {
         <thead>
           <tr>
             <th scope="col">{t("operator.tenant")}</th>
-            <th scope="col" class="number">{t("operator.running")}</th>
-            <th scope="col" class="number">{t("operator.waiting")}</th>
-            <th scope="col" class="number">{t("operator.connections")}</th>
+            <th scope="col" class="number">
+              {t("operator.running")}
+            </th>
+            <th scope="col" class="number">
+              {t("operator.waiting")}
+            </th>
+            <th scope="col" class="number">
+              {t("operator.connections")}
+            </th>
             <th scope="col">{t("operator.today")}</th>
             <th scope="col">{t("operator.limits")}</th>
           </tr>
         </thead>
         <tbody>
           {tenants.map((tenant) => (
-            <TenantRow key={tenant.id} tenant={tenant} />
+            <TenantRow key={tenant.name} tenant={tenant} />
           ))}
         </tbody>
       </table>
@@ -43,17 +86,24 @@ function Tenants({ tenants }: { tenants: readonly WireTenantOverview[] }) {
 
 function TenantRow({ tenant }: { tenant: WireTenantOverview }) {
   const { requests, input_tokens, cached_tokens, output_tokens } = tenant.usage_today;
+  const limits = Object.entries(tenant.limits);
   return (
     <tr>
       <th scope="row">
-        {tenant.id}
-        <a class="to-cache" href={hashOfCache(tenant.id)} aria-label={t("operator.cacheOf", { tenant: tenant.id })}>
+        {tenant.name}
+        <a
+          class="to-cache"
+          href={hashOfCache(tenant.name)}
+          aria-label={t("operator.cacheOf", { tenant: tenant.name })}
+        >
           {t("operator.cache")}
         </a>
       </th>
-      <td class="number">{formatCount(tenant.num_running)}</td>
-      <td class="number">{formatCount(tenant.num_waiting)}</td>
-      <td class="number">{formatCount(tenant.num_connections)}</td>
+      <td class="number">{formatCount(tenant.requests_running)}</td>
+      <td class="number">{formatCount(tenant.requests_queued)}</td>
+      <td class="number">
+        {tenant.connections === null ? t("operator.notCounted") : formatCount(tenant.connections)}
+      </td>
       <td class="today">
         {t("operator.usage", {
           requests: formatCount(requests),
@@ -63,13 +113,13 @@ function TenantRow({ tenant }: { tenant: WireTenantOverview }) {
         <span class="of-cache">{t("operator.usageCached", { cached: formatCount(cached_tokens) })}</span>
       </td>
       <td>
-        {tenant.limits.length === 0 ? (
+        {limits.length === 0 ? (
           <span class="quiet-words">{t("operator.unlimited")}</span>
         ) : (
           <ul class="limits">
-            {tenant.limits.map((limit) => (
-              <li key={limit.name}>
-                <UsageBar name={quotaName(limit.name)} used={limit.used} limit={limit.limit} />
+            {limits.map(([name, { used, limit }]) => (
+              <li key={name}>
+                <UsageBar name={quotaName(name)} used={used} limit={limit} />
               </li>
             ))}
           </ul>

@@ -1,15 +1,24 @@
-/** How much of something is used: in numbers, and as a bar. */
+/** How much of something is used: in numbers, and as a bar where it is known. */
 
 import { formatCount, t } from "../../i18n/catalogue";
 import { fullnessOf, fullnessWords, shareOf } from "../../operator/limits";
 
 interface UsageBarProps {
   name: string;
-  used: number;
+  /** Null: not known. */
+  used: number | null;
   limit: number;
 }
 
 export function UsageBar({ name, used, limit }: UsageBarProps) {
+  if (used === null) {
+    return (
+      <div class="usage">
+        <span>{name}</span>
+        <span class="of-limit">{t("operator.upTo", { limit: formatCount(limit) })}</span>
+      </div>
+    );
+  }
   const share = shareOf(used, limit);
   return (
     <div class="usage" data-fullness={fullnessOf(share)}>

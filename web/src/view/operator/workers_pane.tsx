@@ -1,12 +1,17 @@
-/** Each worker's pages, hit rate and load, and when it was last heard. */
+/** Each worker's pages, hit rate and load, when it was last heard, and the queue of each model. */
 
 import { formatAge } from "../../i18n/age";
 import { formatCount, formatShare, t } from "../../i18n/catalogue";
-import { healthOf } from "../../operator/worker_health";
-import type { WireWorkerOverview } from "../../wire/overview";
+import { healthOf, hitRate } from "../../operator/worker_health";
+import type { WireQueueOverview, WireWorkerOverview } from "../../wire/overview";
 import { UsageBar } from "./usage_bar";
 
-export function WorkersPane({ workers }: { workers: readonly WireWorkerOverview[] }) {
+interface WorkersPaneProps {
+  workers: readonly WireWorkerOverview[];
+  queues: readonly WireQueueOverview[];
+}
+
+export function WorkersPane({ workers, queues }: WorkersPaneProps) {
   return (
     <section class="pane" aria-labelledby="workers-heading">
       <div class="pane-head">
@@ -21,29 +26,40 @@ export function WorkersPane({ workers }: { workers: readonly WireWorkerOverview[
           ))}
         </ul>
       )}
+      <ul class="queues">
+        {queues.map(({ model, length, max_length }) => (
+          <li key={model}>
+            <UsageBar name={t("operator.queueOf", { model })} used={length} limit={max_length} />
+          </li>
+        ))}
+      </ul>
     </section>
   );
 }
 
 function WorkerCard({ worker }: { worker: WireWorkerOverview }) {
   const health = healthOf(worker);
-  const numUsed = worker.num_pages - worker.num_free_pages;
+  const rate = hitRate(worker);
+  const { num_pages, pages_used, pages_cached, beat_age_ms } = worker;
   return (
     <li class="worker-card" data-health={health}>
       <div class="worker-head">
         <h3>{worker.id}</h3>
         <span class="health">{t(`operator.health.${health}`)}</span>
-        <p>{worker.model}</p>
+        <p>
+          {worker.model} · {worker.version}
+        </p>
       </div>
-      <UsageBar name={t("operator.pagesUsed")} used={numUsed} limit={worker.num_pages} />
+      <UsageBar name={t("operator.pagesUsed")} used={pages_used} limit={num_pages} />
       <dl>
-        <Figure name={t("operator.hitRate")}>
-          {worker.hit_rate === null ? "–" : formatShare(worker.hit_rate)}
-        </Figure>
-        <Figure name={t("operator.running")}>{formatCount(worker.num_running)}</Figure>
-        <Figure name={t("operator.waiting")}>{formatCount(worker.num_waiting)}</Figure>
+        <Figure name={t("operator.pagesCached")}>{formatCount(pages_cached)}</Figure>
+        <Figure name={t("operator.hitRate")}>{rate === null ? "–" : formatShare(rate)}</Figure>
+        <Figure name={t("operator.running")}>{formatCount(worker.requests_running)}</Figure>
+        <Figure name={t("operator.waiting")}>{formatCount(worker.requests_waiting)}</Figure>
         <Figure name={t("operator.beat")}>
-          {t("operator.ago", { age: formatAge(worker.beat_age_s) })}
+          {beat_age_ms === null
+            ? t("operator.noBeat")
+            : t("operator.ago", { age: formatAge(beat_age_ms / 1_000) })}
         </Figure>
       </dl>
     </li>
