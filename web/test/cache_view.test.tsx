@@ -6,7 +6,7 @@ import { CachePanes } from "../src/view/cache/cache_view";
 import { NodeTable } from "../src/view/cache/tree_table";
 import { ApiError } from "../src/wire/api";
 import type { WireCache } from "../src/wire/cache_snapshot";
-import { cacheOf, cacheWorker, treeOf, twoTenants } from "./cache_snapshots";
+import { cacheOf, cacheWorker, runningRequest, treeOf, twoTenants } from "./cache_snapshots";
 
 let watch: CacheWatch;
 
@@ -74,6 +74,22 @@ test("a chosen request shows its pages in order, those from the cache marked", (
   expect(html).toContain("The physical pages of the chosen request, in order: 4, 0, 7");
   expect(html.match(/data-cached="true"/g)).toHaveLength(2);
   expect(html.match(/data-cached="false"/g)).toHaveLength(1);
+});
+
+test("a request of another user is there without a name, and not to be followed", () => {
+  see(cacheOf(cacheWorker({ requests: [runningRequest({ id: null })] })));
+
+  const html = render();
+
+  expect(watch.request.value).toBeNull();
+  expect(html).toMatch(/<button[^>]*disabled[^>]*>.*another user/s);
+});
+
+test("the legend explains the scopes that are there", () => {
+  see(cacheOf(cacheWorker({ nodes: twoTenants().filter(({ scope }) => scope !== "other") })));
+
+  expect(render()).toContain("Everybody's");
+  expect(render()).not.toContain("Other tenants'");
 });
 
 describe("an operator", () => {

@@ -123,6 +123,16 @@ test("a node is told with all that is known of it, and nothing that is not", () 
   expect(foreign.at(-1)).toBe("Other tenants'");
 });
 
+test("what a node does not tell is neither said nor sorted first", () => {
+  const silent = cacheNode(1, null, { num_hits: null, idle_s: null });
+  const telling = cacheNode(2, null, { num_hits: 0, idle_s: 900 });
+
+  expect(linesOf(silent)).toEqual(["64 tokens, 4 pages", "Yours"]);
+  for (const order of ["hits", "lastUse"] as const) {
+    expect(inOrder([silent, cacheNode(3, null, silent), telling], order)[0]).toBe(telling);
+  }
+});
+
 test("labels are cut by what their characters take", () => {
   expect(cutTo("short", 10)).toBe("short");
   expect(cutTo("a line\nbreak and more", 12)).toBe("a line break…");

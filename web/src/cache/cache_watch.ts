@@ -22,7 +22,7 @@ export class CacheWatch {
     return workers.find(({ id }) => id === this.#workerId.value) ?? preferred ?? workers[0] ?? null;
   });
   readonly request = computed(
-    () => this.worker.value?.requests.find(({ id }) => id === this.#requestId.value) ?? null,
+    () => this.worker.value?.requests.find(({ id }) => isSame(id, this.#requestId.value)) ?? null,
   );
   readonly tree = computed(() => layoutTree(this.worker.value?.nodes ?? []));
   /** For how long the worker has given no news; null while it does. */
@@ -55,4 +55,9 @@ export class CacheWatch {
   toggleRequest(requestId: string): void {
     this.#requestId.value = this.#requestId.value === requestId ? null : requestId;
   }
+}
+
+/** Requests without an id, which are those of others, are not followed. */
+function isSame(id: string | null, chosen: string | null): boolean {
+  return id !== null && id === chosen;
 }

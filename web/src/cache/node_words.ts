@@ -33,14 +33,12 @@ export function figuresOf(node: WireCacheNode): string {
   return `${tokens} · ${plural("cache.numSharers", node.num_sharers)}`;
 }
 
-/** Return all that is known of a node, a line each. */
+/** Return all that is told of a node, a line each. */
 export function linesOf(node: WireCacheNode): string[] {
   const tokens = plural("cache.numTokens", node.num_tokens);
-  const lines = [
-    `${tokens}, ${plural("cache.numPages", node.num_pages)}`,
-    plural("cache.numHits", node.num_hits),
-    t("cache.lastUse", { age: formatAge(node.idle_s) }),
-  ];
+  const lines = [`${tokens}, ${plural("cache.numPages", node.num_pages)}`];
+  if (node.num_hits !== null) lines.push(plural("cache.numHits", node.num_hits));
+  if (node.idle_s !== null) lines.push(t("cache.lastUse", { age: formatAge(node.idle_s) }));
   if (node.num_sharers > 0) lines.push(plural("cache.sharedNow", node.num_sharers));
   lines.push(node.pinned ? t("cache.pinnedScope", { scope: ownerOf(node) }) : ownerOf(node));
   return lines;

@@ -15,9 +15,10 @@ export interface WireCacheNode {
   num_pages: number;
   /** Running requests whose prefix goes through it now. */
   num_sharers: number;
-  /** How many admissions found it. */
-  num_hits: number;
-  idle_s: number;
+  /** How many admissions found it; null where that would tell of others. */
+  num_hits: number | null;
+  /** Since its last use; null as above. */
+  idle_s: number | null;
   scope: NodeScope;
   /** Whose it is, where the viewer sees all of them; null for a public one. */
   tenant: string | null;
@@ -27,7 +28,8 @@ export interface WireCacheNode {
 }
 
 export interface WireRunningRequest {
-  id: string;
+  /** Null for that of another user of the viewer's tenant. */
+  id: string | null;
   tenant: string | null;
   state: "prefilling" | "decoding";
   num_prompt_tokens: number;
@@ -56,7 +58,10 @@ export interface WireCacheWorker {
   num_pages: number;
   nodes: WireCacheNode[];
   num_hidden_nodes: number;
-  /** One character for each physical page; cache/page_states.ts says which. */
+  /**
+   * One character for each physical page; cache/page_states.ts says which. For members pages are
+   * numbered anew in each snapshot.
+   */
   pages: string;
   copied_pages: number[];
   requests: WireRunningRequest[];

@@ -15,17 +15,9 @@ export function RunningRequests({ watch, worker }: RunningRequestsProps) {
     <div class="running-requests">
       <h3>{t("cache.requests")}</h3>
       <ul>
-        {worker.requests.map((request) => (
-          <li key={request.id}>
-            <button
-              type="button"
-              class="outlined"
-              data-own={request.tenant === null}
-              aria-pressed={watch.request.value?.id === request.id}
-              onClick={() => watch.toggleRequest(request.id)}
-            >
-              <RequestWords request={request} />
-            </button>
+        {worker.requests.map((request, index) => (
+          <li key={request.id ?? index}>
+            <RequestRow watch={watch} request={request} />
           </li>
         ))}
       </ul>
@@ -33,11 +25,32 @@ export function RunningRequests({ watch, worker }: RunningRequestsProps) {
   );
 }
 
+interface RequestRowProps {
+  watch: CacheWatch;
+  request: WireRunningRequest;
+}
+
+function RequestRow({ watch, request }: RequestRowProps) {
+  const { id, tenant } = request;
+  return (
+    <button
+      type="button"
+      class="outlined"
+      data-named={tenant !== null}
+      disabled={id === null}
+      aria-pressed={id === null ? undefined : watch.request.value?.id === id}
+      onClick={() => id !== null && watch.toggleRequest(id)}
+    >
+      <RequestWords request={request} />
+    </button>
+  );
+}
+
 function RequestWords({ request }: { request: WireRunningRequest }) {
   const { num_cached_tokens, num_prompt_tokens, num_output_tokens, pages } = request;
   return (
     <>
-      <span class="request-id">{request.id}</span>
+      <span class="request-id">{request.id ?? t("cache.requestOfOther")}</span>
       {request.tenant !== null && <span>{request.tenant}</span>}
       <span class="request-state" data-state={request.state}>
         {t(`cache.request.${request.state}`)}

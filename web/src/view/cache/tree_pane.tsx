@@ -31,7 +31,7 @@ export function TreePane({ worker, layout }: TreePaneProps) {
       ) : (
         <>
           <TreePicture layout={layout} />
-          <TreeLegend />
+          <TreeLegend nodes={worker.nodes} />
           <TreeTable nodes={worker.nodes} />
         </>
       )}

@@ -9,6 +9,7 @@ import { formatCount, plural, t } from "../../i18n/catalogue";
 import type { WireCacheNode } from "../../wire/cache_snapshot";
 
 const rowsAtOnce = 100;
+const notTold = "–";
 
 export function TreeTable({ nodes }: { nodes: readonly WireCacheNode[] }) {
   const isOpen = useSignal(false);
@@ -36,7 +37,12 @@ export function NodeTable({ nodes }: { nodes: readonly WireCacheNode[] }) {
             <th scope="col">{t("cache.column.words")}</th>
             <th scope="col">{t("cache.column.scope")}</th>
             {nodeOrders.map((each) => (
-              <SortHeader key={each} order={each} chosen={order.value} onChoose={(next) => (order.value = next)} />
+              <SortHeader
+                key={each}
+                order={each}
+                chosen={order.value}
+                onChoose={(next) => (order.value = next)}
+              />
             ))}
             <th scope="col" class="number">
               {t("cache.column.pages")}
@@ -89,8 +95,8 @@ function NodeRow({ node }: { node: WireCacheNode }) {
       </th>
       <td>{ownerOf(node)}</td>
       <td class="number">{formatCount(node.num_tokens)}</td>
-      <td class="number">{formatCount(node.num_hits)}</td>
-      <td class="number">{formatAge(node.idle_s)}</td>
+      <td class="number">{node.num_hits === null ? notTold : formatCount(node.num_hits)}</td>
+      <td class="number">{node.idle_s === null ? notTold : formatAge(node.idle_s)}</td>
       <td class="number">{formatCount(node.num_pages)}</td>
       <td class="number">{formatCount(node.num_sharers)}</td>
       <td>{node.pinned ? t("cache.yes") : ""}</td>

@@ -46,6 +46,9 @@ function WorkerCard({ worker }: { worker: WireWorkerOverview }) {
       <div class="worker-head">
         <h3>{worker.id}</h3>
         <span class="health">{t(`operator.health.${health}`)}</span>
+        {beat_age_ms !== null && (
+          <span class="beat">{t("operator.beat", { age: formatAge(beat_age_ms / 1_000) })}</span>
+        )}
         <p>
           {worker.model} · {worker.version}
         </p>
@@ -56,11 +59,6 @@ function WorkerCard({ worker }: { worker: WireWorkerOverview }) {
         <Figure name={t("operator.hitRate")}>{rate === null ? "–" : formatShare(rate)}</Figure>
         <Figure name={t("operator.running")}>{formatCount(worker.requests_running)}</Figure>
         <Figure name={t("operator.waiting")}>{formatCount(worker.requests_waiting)}</Figure>
-        <Figure name={t("operator.beat")}>
-          {beat_age_ms === null
-            ? t("operator.noBeat")
-            : t("operator.ago", { age: formatAge(beat_age_ms / 1_000) })}
-        </Figure>
       </dl>
     </li>
   );
