@@ -43,7 +43,7 @@ describe.each(shapes)("the picture of %s", (_name, nodes) => {
   });
 
   test("has no two nodes or labels of a column on each other", () => {
-    const labelHeight = 30;
+    const labelHeight = 34;
     const lastOfColumn = new Map<number, PlacedNode>();
     for (const lower of layout.nodes) {
       const upper = lastOfColumn.get(lower.depth);

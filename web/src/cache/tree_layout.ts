@@ -12,11 +12,11 @@
 
 import type { WireCacheNode } from "../wire/cache_snapshot";
 
-export const columnWidth = 256;
+export const columnWidth = 264;
 /** Where the empty prefix stands that all others begin with. */
 export const rootX = 0;
 const rootWidth = 36;
-const rowHeight = 32;
+const rowHeight = 34;
 const gap = 10;
 const minHeight = 6;
 const maxHeight = 160;

@@ -2,7 +2,7 @@
 
 import "./cache_view.css";
 
-import { useEffect, useMemo } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 
 import type { App } from "../../app";
 import { CacheWatch } from "../../cache/cache_watch";
@@ -11,6 +11,7 @@ import { t } from "../../i18n/catalogue";
 import { hashOfCache } from "../../router";
 import type { WireCacheWorker } from "../../wire/cache_snapshot";
 import { ProblemNotice } from "../observe/problem_notice";
+import { usePoll } from "../observe/use_poll";
 import { BatchPane } from "./batch_pane";
 import { PageMapPane } from "./page_map_pane";
 import { TreePane } from "./tree_pane";
@@ -19,10 +20,7 @@ export function CacheView({ app }: { app: App }) {
   const place = app.place.value;
   const tenant = place.kind === "cache" ? place.tenant : null;
   const watch = useMemo(() => new CacheWatch(tenant, app.model.peek()?.id ?? null), [tenant]);
-  useEffect(() => {
-    watch.poll.start();
-    return () => watch.poll.stop();
-  }, [watch]);
+  usePoll(watch.poll, app.login);
   return <CachePanes watch={watch} tenant={tenant} />;
 }
 

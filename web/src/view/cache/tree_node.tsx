@@ -11,7 +11,7 @@ import {
 
 const labelGap = 8;
 /** What a Latin character of a label takes on average. */
-const characterWidth = 6.4;
+const characterWidth = 6.9;
 const bendWidth = 32;
 const ringGap = 3;
 const maxStroke = 8;
@@ -64,10 +64,10 @@ function Label({ placed }: { placed: PlacedNode }) {
   const middle = middleOf(placed);
   return (
     <g class="label" aria-hidden="true">
-      <text class="words" x={left} y={middle - 4} data-foreign={node.text === null}>
+      <text class="words" x={left} y={middle - 5} data-foreign={node.text === null}>
         {cutTo(node.text ?? node.tenant ?? "", Math.floor(room / characterWidth))}
       </text>
-      <text class="numbers" x={left} y={middle + 13}>
+      <text class="numbers" x={left} y={middle + 14}>
         {cutTo(figuresOf(node), Math.floor(room / characterWidth))}
       </text>
     </g>

@@ -3,14 +3,16 @@
 import "./operator.css";
 
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 
 import type { App } from "../../app";
 import { plural, t } from "../../i18n/catalogue";
+import type { Login } from "../../login";
 import { Poll } from "../../observe/poll";
 import { getOverview } from "../../wire/api";
 import type { WireOverview } from "../../wire/overview";
 import { ProblemNotice } from "../observe/problem_notice";
+import { usePoll } from "../observe/use_poll";
 import { TenantsPane, type TenantPaging } from "./tenants_pane";
 import { WorkersPane } from "./workers_pane";
 
@@ -21,22 +23,19 @@ export function OperatorView({ app }: { app: App }) {
   return (
     <div class="observe">
       <div class="observe-body">
-        {isOperator.value && <Overview />}
+        {isOperator.value && <Overview login={app.login} />}
         {identity.value !== null && !isOperator.value && <p>{t("operator.membersOnly")}</p>}
       </div>
     </div>
   );
 }
 
-function Overview() {
+function Overview({ login }: { login: Login }) {
   /** The last tenant before each page that was gone through; the present page's is the last. */
   const before = useSignal<readonly (string | null)[]>([null]);
   const after = before.value.at(-1) ?? null;
   const poll = useMemo(() => new Poll(() => getOverview(after), intervalMs), [after]);
-  useEffect(() => {
-    poll.start();
-    return () => poll.stop();
-  }, [poll]);
+  usePoll(poll, login);
   const paging: TenantPaging = {
     isFirst: before.value.length === 1,
     onNext: (lastTenant) => (before.value = [...before.value, lastTenant]),
