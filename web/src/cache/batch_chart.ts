@@ -110,8 +110,8 @@ function queueLine(
   let endS = -Infinity;
   for (const { at, num_waiting } of recent) {
     if (at > endS + intervalS / 2) path += `V${box.height}`;
-    path += `H${Math.max(0, toX(at))}V${toY(num_waiting)}H${Math.min(box.width, toX(at + intervalS))}`;
     endS = at + intervalS;
+    path += `H${Math.max(0, toX(at))}V${toY(num_waiting)}H${Math.min(box.width, toX(endS))}`;
   }
   return `${path}V${box.height}H${box.width}`;
 }

@@ -1,4 +1,4 @@
-/** The nodes of the tree as rows of a table, the most of something first; what is not told comes last. */
+/** The nodes of the tree as rows of a table, the most of something first, what is not told last. */
 
 import type { WireCacheNode } from "../wire/cache_snapshot";
 

@@ -25,7 +25,7 @@ export interface PageGrid {
 
 export type PageColours = Record<PageKind | "copied", number>;
 
-/** Return a grid of at most `width` pixels that is about `height` pixels high, or more if it must. */
+/** Return a grid of at most `width` pixels, about `height` pixels high, or more if it must. */
 export function gridOf(numPages: number, width: number, height: number): PageGrid {
   const ideal = Math.floor(Math.sqrt((width * height) / Math.max(1, numPages)));
   const cell = Math.min(maxCell, Math.max(minCell, ideal));

@@ -93,7 +93,12 @@ function Axes({ chart, box }: { chart: BatchChart; box: Box }) {
         </text>
       )}
       {timeMarks.map((seconds) => (
-        <text key={seconds} class="time" x={box.width * (1 - seconds / windowS)} y={box.height + 16}>
+        <text
+          key={seconds}
+          class="time"
+          x={box.width * (1 - seconds / windowS)}
+          y={box.height + 16}
+        >
           {seconds === 0 ? t("cache.now") : t("cache.secondsAgo", { seconds })}
         </text>
       ))}

@@ -1,4 +1,4 @@
-/** What is known of the node under the pointer or the focus; read from its name by screen readers. */
+/** What is told of the node under the pointer or the focus; screen readers have it as its name. */
 
 import { headOf, linesOf } from "../../cache/node_words";
 import type { PlacedNode } from "../../cache/tree_layout";

@@ -7,7 +7,7 @@ import { useRef } from "preact/hooks";
 
 import type { CacheWatch } from "../../cache/cache_watch";
 import { gridOf, pageAt } from "../../cache/page_grid";
-import { countPages, kindOf, type PageCounts } from "../../cache/page_states";
+import { countPages, type PageCounts } from "../../cache/page_states";
 import { stripOf } from "../../cache/page_strip";
 import { pageWords } from "../../cache/page_words";
 import { plural, t } from "../../i18n/catalogue";
@@ -60,25 +60,32 @@ function PageMap({ watch, worker, counts, legend }: PageMapPictureProps) {
   };
   return (
     <div class="page-map" ref={frame}>
-      {strip !== null && <div class="strip-room" style={{ height: `${strip.height}px` }} />}
+      {strip !== null && <div style={{ height: `${strip.height}px` }} />}
       <div
         class="page-grid"
         onPointerDown={onPoint}
         onPointerMove={onPoint}
         onPointerLeave={() => (pointed.value = null)}
       >
-        <PageCanvas worker={worker} counts={counts} grid={grid} pixelRatio={ratio} legend={legend} />
+        <PageCanvas
+          worker={worker}
+          counts={counts}
+          grid={grid}
+          pixelRatio={ratio}
+          legend={legend}
+        />
       </div>
       {request !== null && strip !== null && (
         <PageStripLines
           strip={strip}
           width={width}
           height={strip.height + (grid.rows * grid.cell) / ratio}
-          kindOfPage={(pageId) => kindOf(worker.pages, pageId)}
           numCachedPages={Math.floor(request.num_cached_tokens / worker.page_size)}
+          copiedPages={worker.copied_pages}
         />
       )}
-      <p class="pointed-page" aria-hidden="true">
+      {strip !== null && <p class="map-note">{t("cache.stripMeans")}</p>}
+      <p class="map-note" aria-hidden="true">
         {pointed.value === null ? t("cache.pointAtPage") : pageWords(worker, pointed.value)}
       </p>
     </div>

@@ -1,6 +1,5 @@
 /** A request's logical pages in order, each with a line to its physical page. */
 
-import type { PageKind } from "../../cache/page_states";
 import { lineOf, type PageStrip, type StripBox } from "../../cache/page_strip";
 import { formatCount, t } from "../../i18n/catalogue";
 
@@ -8,21 +7,27 @@ interface PageStripLinesProps {
   strip: PageStrip;
   width: number;
   height: number;
-  kindOfPage: (pageId: number) => PageKind;
-  /** The first pages were found in the cache. */
+  /** So many pages at the beginning were found in the cache. */
   numCachedPages: number;
+  copiedPages: readonly number[];
 }
 
 export function PageStripLines(props: PageStripLinesProps) {
-  const { strip, width, height, kindOfPage, numCachedPages } = props;
+  const { strip, width, height, numCachedPages, copiedPages } = props;
   return (
-    <svg class="page-strip" data-dense={!strip.isNumbered} width={width} height={height} role="img" aria-label={labelOf(strip)}>
+    <svg
+      class="page-strip"
+      data-dense={!strip.isNumbered}
+      width={width}
+      height={height}
+      role="img"
+      aria-label={labelOf(strip)}
+    >
       {strip.boxes.map((box) => (
         <g
           key={box.index}
           class="logical-page"
-          data-cached={box.index < numCachedPages}
-          data-kind={kindOfPage(box.pageId)}
+          data-origin={originOf(box, numCachedPages, copiedPages)}
         >
           <title>
             {t("cache.logicalPage", {
@@ -32,7 +37,14 @@ export function PageStripLines(props: PageStripLinesProps) {
           </title>
           <path class="line" d={lineOf(box, strip.side)} />
           <Target box={box} />
-          <rect class="box" x={box.x + 0.5} y={box.y + 0.5} width={strip.side - 1} height={strip.side - 1} rx="3" />
+          <rect
+            class="box"
+            x={box.x + 0.5}
+            y={box.y + 0.5}
+            width={strip.side - 1}
+            height={strip.side - 1}
+            rx="3"
+          />
           {strip.isNumbered && (
             <text x={box.x + strip.side / 2} y={box.y + strip.side / 2}>
               {box.index}
@@ -42,6 +54,15 @@ export function PageStripLines(props: PageStripLinesProps) {
       ))}
     </svg>
   );
+}
+
+function originOf(
+  { index, pageId }: StripBox,
+  numCachedPages: number,
+  copiedPages: readonly number[],
+): "copied" | "cached" | "computed" {
+  if (copiedPages.includes(pageId)) return "copied";
+  return index < numCachedPages ? "cached" : "computed";
 }
 
 function Target({ box: { target } }: { box: StripBox }) {

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 
 import { inOrder, nodeOrders, type NodeOrder } from "../../cache/node_order";
-import { headOf, ownerOf } from "../../cache/node_words";
+import { ownerOf } from "../../cache/node_words";
 import { formatAge } from "../../i18n/age";
 import { formatCount, plural, t } from "../../i18n/catalogue";
 import type { WireCacheNode } from "../../wire/cache_snapshot";
@@ -91,7 +91,7 @@ function NodeRow({ node }: { node: WireCacheNode }) {
   return (
     <tr>
       <th scope="row" class="words" dir="auto">
-        {node.text === null ? <span class="quiet-words">{t("cache.unreadable")}</span> : headOf(node)}
+        {node.text ?? <span class="quiet-words">{t("cache.unreadable")}</span>}
       </th>
       <td>{ownerOf(node)}</td>
       <td class="number">{formatCount(node.num_tokens)}</td>

@@ -61,16 +61,16 @@ export function usePanZoom(picture: Box, box: Box): PanZoom {
   const handlers = {
     onWheel: (event: WheelEvent) => {
       event.preventDefault();
-      zoom(Math.exp(-event.deltaY * wheelZoom), pointIn(event));
+      zoom(Math.exp(-event.deltaY * wheelZoom), pointOf(event));
     },
     onPointerDown: (event: PointerEvent) => {
       if (event.button !== 0) return;
-      pointers.set(event.pointerId, pointIn(event));
+      pointers.set(event.pointerId, pointOf(event));
     },
     onPointerMove: (event: PointerEvent) => {
       const before = pointers.get(event.pointerId);
       if (before === undefined) return;
-      const point = pointIn(event);
+      const point = pointOf(event);
       // Not before it moves: a captured pointer would not click what it is on.
       (event.currentTarget as Element).setPointerCapture(event.pointerId);
       const other = [...pointers].find(([id]) => id !== event.pointerId)?.[1];
@@ -84,7 +84,7 @@ export function usePanZoom(picture: Box, box: Box): PanZoom {
   return { view, show, zoom, fitAgain, onKey, handlers };
 }
 
-function pointIn(event: MouseEvent): Point {
+function pointOf(event: MouseEvent): Point {
   const { left, top } = (event.currentTarget as Element).getBoundingClientRect();
   return { x: event.clientX - left, y: event.clientY - top };
 }

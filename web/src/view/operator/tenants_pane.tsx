@@ -110,7 +110,9 @@ function TenantRow({ tenant }: { tenant: WireTenantOverview }) {
           input: formatCount(input_tokens),
           output: formatCount(output_tokens),
         })}
-        <span class="of-cache">{t("operator.usageCached", { cached: formatCount(cached_tokens) })}</span>
+        <span class="of-cache">
+          {t("operator.usageCached", { cached: formatCount(cached_tokens) })}
+        </span>
       </td>
       <td>
         {limits.length === 0 ? (
