@@ -122,6 +122,8 @@ export const DownloadIcon = () => (
 export const UploadIcon = () => (
   <Icon>
     <path d="M10 12.5V4.5M6.5 8L10 4.5 13.5 8M4 16h12" />
+  </Icon>
+);
 
 export const TreeIcon = () => (
   <Icon>
