@@ -7,7 +7,7 @@ import { fullnessOf, quotaName, shareOf } from "../src/operator/limits";
 import { healthOf, hitRate } from "../src/operator/worker_health";
 import { Settings } from "../src/settings";
 import { OperatorView, OverviewPanes } from "../src/view/operator/operator_view";
-import { Sidebar } from "../src/view/sidebar";
+import { Sidebar } from "../src/view/list/sidebar";
 import type { WireOverview, WireTenantOverview, WireWorkerOverview } from "../src/wire/overview";
 import { FakeSocket, fakeBrowser, fakeWindow } from "./fakes";
 
