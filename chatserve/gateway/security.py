@@ -28,7 +28,6 @@ _CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
-        "worker-src 'self'",
         "style-src 'self'",
         "img-src 'self' data:",
         "font-src 'self'",

@@ -61,15 +61,18 @@ def list_link(page: Page, words: str) -> Locator:
     return conversations.get_by_role("link", name=re.compile(words))
 
 
-def open_menu(row: Locator) -> None:
-    row.first.hover()
-    row.first.get_by_role("button", name=re.compile("^More for")).click()
+def open_menu(page: Page, words: str) -> Locator:
+    """Open what can be done with a conversation, and return its row."""
+    conversations = page.get_by_role("navigation", name="Conversations")
+    link = page.get_by_role("link", name=re.compile(words))
+    row = conversations.get_by_role("listitem").filter(has=link).first
+    row.hover()
+    row.get_by_role("button", name=re.compile("^More for")).click()
+    return row
 
 
 def delete_conversation(page: Page, words: str) -> None:
-    row = page.get_by_role("listitem").filter(has=list_link(page, words))
-    open_menu(row)
-    row.first.get_by_role("button", name="Delete").click()
+    open_menu(page, words).get_by_role("button", name="Delete").click()
 
 
 def test_a_chat_streams_and_shows_what_was_cached(page: Page) -> None:
@@ -146,15 +149,12 @@ def test_a_deleted_conversation_can_be_had_back(page: Page) -> None:
 def test_conversations_are_found_renamed_and_pinned(page: Page) -> None:
     send(page, "Name the colour of a zebra crossing.")
     let_it_say_something(page)
-    row = page.get_by_role("listitem").filter(has=list_link(page, "zebra crossing"))
 
-    open_menu(row)
-    row.get_by_role("button", name="Rename").click()
+    open_menu(page, "zebra crossing").get_by_role("button", name="Rename").click()
     page.get_by_role("textbox", name="Rename").fill("Stripes")
     page.get_by_role("textbox", name="Rename").press("Enter")
     expect(page.get_by_role("heading", name="Stripes")).to_be_visible()
-    open_menu(page.get_by_role("listitem").filter(has=list_link(page, "Stripes")))
-    page.get_by_role("button", name="Pin", exact=True).click()
+    open_menu(page, "Stripes").get_by_role("button", name="Pin", exact=True).click()
     pinned = page.get_by_role("region", name="Pinned")
     expect(pinned.get_by_role("link", name="Stripes")).to_be_visible()
 
@@ -174,15 +174,16 @@ def test_conversations_move_by_export_and_import(page: Page, tmp_path: Path) -> 
         page.get_by_role("link", name="Export all").click()
     archive = tmp_path / "chatserve.json"
     download.value.save_as(archive)
-    import_field = page.get_by_role("navigation", name="Conversations").get_by_label("Import")
+    conversations = page.get_by_role("navigation", name="Conversations")
+    import_field = conversations.get_by_label("Import")
     import_field.set_input_files(archive)
 
-    expect(page.get_by_text(re.compile(r"conversations? imported"))).to_be_visible()
+    expect(conversations.get_by_text(re.compile(r"conversations? imported"))).to_be_visible()
     expect(list_link(page, "moving van")).to_have_count(2)
     import_field.set_input_files(
         {"name": "x.json", "mimeType": "application/json", "buffer": b"[1, 2"}
     )
-    expect(page.get_by_text("Nothing was imported.")).to_be_visible()
+    expect(conversations.get_by_text("Nothing was imported.")).to_be_visible()
 
 
 def test_a_message_said_otherwise_begins_a_branch(page: Page) -> None:
