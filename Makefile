@@ -11,6 +11,7 @@ WEB_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 .DEFAULT_GOAL := help
 .PHONY: help install run test check fmt bench bench-peers bench-sharing bench-memory \
 	bench-differential bench-quality bench-start bench-gateway bench-routing bench-fleet \
+	bench-page \
 	profile lock clean
 
 help: ## Show this list
@@ -75,6 +76,10 @@ bench-routing: install $(VENV)/.dev ## Measure routing with two workers and eigh
 
 bench-fleet: install $(VENV)/.dev ## Simulate routing with a thousand workers; ARGS="--quick"
 	$(BIN)/python -m benchmarks.fleet $(ARGS)
+
+bench-page: install $(VENV)/.dev ## Measure the page with 500 messages in a slowed-down Chromium
+	$(BIN)/chatserve models fetch
+	$(BIN)/python -m benchmarks.page
 
 profile: install $(VENV)/.dev ## Show where the time of a decode step goes; draws docs/step-time.svg
 	$(BIN)/chatserve models fetch

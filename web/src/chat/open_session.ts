@@ -54,6 +54,8 @@ export class OpenSession {
   readonly title = signal("");
   /** What a new chat will begin with, or what a stored one began with. */
   readonly systemPrompt = signal("");
+  /** The answer that was asked for last on this page, by its key. */
+  readonly asked = signal<string | null>(null);
   readonly load: Signal<LoadState> = signal({ kind: "ready" });
   /** The message that the reader asked to see, by its key. */
   readonly target = signal<string | null>(null);
@@ -242,6 +244,7 @@ export class OpenSession {
     const message = { kind: "answer", key, parentKey: answering, itemId: null, answer, continues } as const;
     const added = text === null ? [message] : [user, message];
     this.#messages.add(added);
+    this.asked.value = key;
     const followed = this.#feed.follow(answer, this.#hooksFor(key, text));
     this.#followed.set(key, followed);
     const isNew = this.id.value === null;

@@ -7,11 +7,12 @@
 
 import "./transcript_view.css";
 
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 
 import type { App } from "../app";
 import type { OpenSession } from "../chat/open_session";
 import { t } from "../i18n/catalogue";
+import { EntryWindow } from "../reading/entry_window";
 import { Reading } from "../reading/reading";
 import type { Entry } from "../chat/entries";
 import { AnswerView } from "./answer_view";
@@ -19,13 +20,18 @@ import { DownIcon } from "./icons";
 import { StoredSystemPrompt } from "./stored_system_prompt";
 import { UserView } from "./user_view";
 
+type Box = { readonly current: HTMLDivElement | null };
+
 export function TranscriptView({ app, session }: { app: App; session: OpenSession }) {
   const box = useRef<HTMLDivElement>(null);
   const reading = useMemo(() => new Reading(), [session]);
+  const drawn = useMemo(() => new EntryWindow(), [session]);
   const entries = session.entries.value;
   const isLive = app.connection.isLive;
-  useFollowing(reading, box, entries.length);
-  useTarget(session, reading, box);
+  const start = drawn.startOf(entries.length);
+  useFollowing(session, reading, box);
+  useKeptPlace(reading, box, start);
+  useTarget(session, reading, drawn, box);
   return (
     <div class="transcript-frame">
       <div
@@ -37,14 +43,18 @@ export function TranscriptView({ app, session }: { app: App; session: OpenSessio
         ref={box}
       >
         <div class="column">
-          <StoredSystemPrompt text={session.systemPrompt.value} onToggle={() => reading.rest()} />
-          {entries.map((entry, index) => (
+          {start === 0 ? (
+            <StoredSystemPrompt text={session.systemPrompt.value} onToggle={() => reading.rest()} />
+          ) : (
+            <Earlier key={start} box={box} onNear={() => drawn.extend()} />
+          )}
+          {entries.slice(start).map((entry, index) => (
             <EntryView
               key={entry.key}
               app={app}
               entry={entry}
               isLive={isLive}
-              isLast={index === entries.length - 1}
+              isLast={start + index === entries.length - 1}
             />
           ))}
         </div>
@@ -74,12 +84,32 @@ function EntryView({ app, entry, isLive, isLast }: EntryViewProps) {
   return <AnswerView app={app} entry={entry} isLive={isLive} isLast={isLast} />;
 }
 
-/** Connect the scroll box to `reading`; a new message of the reader's own is followed. */
-function useFollowing(
-  reading: Reading,
-  box: { readonly current: HTMLDivElement | null },
-  numEntries: number,
-): void {
+interface EarlierProps {
+  box: Box;
+  onNear: () => void;
+}
+
+/** What stands for the messages that are not drawn yet: it draws more when the reader comes near. */
+function Earlier({ box, onNear }: EarlierProps) {
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (button.current === null) return;
+    const options = { root: box.current, rootMargin: "100% 0px 0px 0px" };
+    const nearness = new IntersectionObserver((seen) => {
+      if (seen.some(({ isIntersecting }) => isIntersecting)) onNear();
+    }, options);
+    nearness.observe(button.current);
+    return () => nearness.disconnect();
+  }, []);
+  return (
+    <button type="button" class="quiet" ref={button} onClick={onNear}>
+      {t("session.earlier")}
+    </button>
+  );
+}
+
+/** Connect the scroll box to `reading`; what the reader asks for is followed. */
+function useFollowing(session: OpenSession, reading: Reading, box: Box): void {
   useEffect(() => {
     const element = box.current;
     if (element === null) return;
@@ -91,6 +121,10 @@ function useFollowing(
     on("touchmove", (event) => reading.onTouchMove(touchY(event as TouchEvent), element), options);
     on("keydown", (event) => reading.onKey((event as KeyboardEvent).key), options);
     on("scroll", () => reading.onScroll(element), options);
+    // Another branch has another height; the message that it begins with stays where it is.
+    on("click", ({ target }) => {
+      if ((target as Element).closest(".siblings") !== null) reading.rest();
+    });
     const sizes = new ResizeObserver(() => reading.onResize(element));
     sizes.observe(element);
     for (const child of element.children) sizes.observe(child);
@@ -99,18 +133,34 @@ function useFollowing(
       sizes.disconnect();
     };
   }, [reading]);
+  const asked = session.asked.value;
   useEffect(() => {
-    if (box.current !== null) reading.followNow(box.current);
-  }, [reading, numEntries]);
+    if (asked !== null && box.current !== null) reading.followNow(box.current);
+  }, [reading, asked]);
+}
+
+/** Keep what the reader looks at in its place when earlier messages are drawn above it. */
+function useKeptPlace(reading: Reading, box: Box, start: number): void {
+  const before = useRef({ start, fromEnd: 0 });
+  const element = box.current;
+  if (element !== null) before.current.fromEnd = element.scrollHeight - element.scrollTop;
+  useLayoutEffect(() => {
+    const isExtended = start < before.current.start;
+    before.current.start = start;
+    if (!isExtended || box.current === null || reading.isFollowing.peek()) return;
+    box.current.scrollTop = box.current.scrollHeight - before.current.fromEnd;
+  }, [start]);
 }
 
 /** Bring the message that the reader asked for into view, and stay there. */
-function useTarget(
-  session: OpenSession,
-  reading: Reading,
-  box: { readonly current: HTMLDivElement | null },
-): void {
+function useTarget(session: OpenSession, reading: Reading, drawn: EntryWindow, box: Box): void {
   const key = session.target.value;
+  const entries = session.entries.value;
+  useEffect(() => {
+    if (key === null) return;
+    const index = entries.findIndex((entry) => entry.key === key);
+    if (index >= 0 && index < drawn.startOf(entries.length)) drawn.reach(index);
+  }, [session, key, entries]);
   useEffect(() => {
     if (key === null) return;
     const message = box.current?.querySelector(`[data-key="${CSS.escape(key)}"]`);
@@ -118,7 +168,7 @@ function useTarget(
     reading.rest();
     message.scrollIntoView({ block: "start" });
     session.target.value = null;
-  }, [session, key, session.entries.value]);
+  });
 }
 
 function touchY(event: TouchEvent): number {

@@ -1,0 +1,180 @@
+"""How the page bears a long conversation, with the processor of the browser slowed down.
+
+    python -m benchmarks.page [--repetitions 5] [--port 8766] [--slowdown 4]
+
+A conversation of 500 messages of 2 kB of Markdown is imported and opened by its address, as after a
+reload. Measured in Chromium, by the page's own clock:
+
+    load      from the navigation to the frame in which the last message is drawn
+    typing    from each key in the composer to the frame after it: median and worst of 60 keys
+    turn      the longest the page was busy at a stretch while an answer streamed below it all
+
+The targets are a second for the load and 50 ms for a key. What a browser's long task API reports is
+the stretch; it counts from 50 ms.
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+import httpx
+from playwright.sync_api import CDPSession, Page, sync_playwright
+
+from benchmarks.record import write_record
+from benchmarks.service import running_service
+
+NUM_MESSAGES = 500
+NUM_KEYS = 60
+LOAD_TARGET_MS = 1000
+KEY_TARGET_MS = 50
+CHROMIUM = "/usr/bin/chromium"
+
+_PARAGRAPH = "A router that was reset **asks anew** for an address, and `dhcp` gives it one. "
+_MESSAGE = f"""## Step
+
+{_PARAGRAPH * 8}
+
+- first look at the *lamp* that blinks
+- then hold the button for ten seconds
+
+```python
+def reset(router):
+    return router.reset(seconds=10)
+```
+
+| lamp | meaning |
+| ---- | ------- |
+| red  | broken  |
+
+{_PARAGRAPH * 12}
+"""
+
+_LAST_DRAWN = """
+() => new Promise((resolve) => {
+  const look = () => {
+    const said = document.querySelectorAll("[data-key]");
+    if (said.length === 0) return requestAnimationFrame(look);
+    requestAnimationFrame(() => setTimeout(() => resolve(performance.now())));
+  };
+  look();
+})
+"""
+
+_WATCH_KEYS = """
+() => {
+  window.keyDelays = [];
+  document.querySelector(".composer textarea").addEventListener("keydown", (event) => {
+    requestAnimationFrame(() => setTimeout(() => {
+      window.keyDelays.push(performance.now() - event.timeStamp);
+    }));
+  }, true);
+}
+"""
+
+_WATCH_TASKS = """
+() => {
+  window.longTasks = [];
+  new PerformanceObserver((list) => {
+    for (const task of list.getEntries()) window.longTasks.push(task.duration);
+  }).observe({ type: "longtask" });
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What one visit took, in milliseconds."""
+
+    load_ms: float
+    key_median_ms: float
+    key_worst_ms: float
+    longest_task_ms: float
+
+
+def conversation() -> dict[str, Any]:
+    """Return the document of one long conversation, each message after the one before."""
+    items = [
+        {
+            "id": f"m{number}",
+            "parent_id": f"m{number - 1}" if number else None,
+            "role": "assistant" if number % 2 else "user",
+            "text": _MESSAGE,
+            "created_at": number,
+        }
+        for number in range(NUM_MESSAGES)
+    ]
+    session = {"id": "c", "title": "Long", "created_at": 0, "updated_at": 0, "items": items}
+    return {"object": "chatserve.conversations", "format": 1, "conversations": [session]}
+
+
+def visit(page: Page, cdp: CDPSession, url: str, slowdown: float) -> Visit:
+    """Open the conversation anew, type into the composer, and let an answer stream."""
+    page.goto("about:blank")
+    cdp.send("Emulation.setCPUThrottlingRate", {"rate": slowdown})
+    page.goto(url)
+    load_ms = page.evaluate(_LAST_DRAWN)
+    page.evaluate(_WATCH_KEYS)
+    composer = page.get_by_role("textbox", name="Message")
+    composer.click()
+    for number in range(NUM_KEYS):
+        page.keyboard.press("abcdefghij"[number % 10])
+    page.wait_for_function(f"window.keyDelays.length === {NUM_KEYS}")
+    delays = page.evaluate("window.keyDelays")
+    page.evaluate(_WATCH_TASKS)
+    longest = _stream(page)
+    cdp.send("Emulation.setCPUThrottlingRate", {"rate": 1})
+    return Visit(load_ms, median(delays), max(delays), longest)
+
+
+def _stream(page: Page) -> float:
+    """Make the last answer of the screen anew for a while; return the longest task."""
+    page.get_by_role("button", name="Regenerate").last.click()
+    page.wait_for_timeout(6_000)
+    page.keyboard.press("Escape")
+    tasks: list[float] = page.evaluate("window.longTasks")
+    return max(tasks, default=0.0)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print and record."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--port", type=int, default=8766)
+    parser.add_argument("--slowdown", type=float, default=4.0)
+    options = parser.parse_args(arguments)
+    with running_service(options.port, ["--num-pages", "4096"]) as address:
+        reply = httpx.post(
+            f"{address}/v1/chatserve/conversations/import", json=conversation(), timeout=60
+        )
+        session_id = reply.raise_for_status().json()["conversation_ids"][0]
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+            )
+            page = browser.new_page()
+            cdp = page.context.new_cdp_session(page)
+            url = f"{address}/#/c/{session_id}"
+            visits = [
+                visit(page, cdp, url, options.slowdown) for _ in range(options.repetitions + 1)
+            ][1:]
+            browser.close()
+    _report(visits, options.slowdown)
+
+
+def _report(visits: Sequence[Visit], slowdown: float) -> None:
+    middle = Visit(*(median(getattr(each, name) for each in visits) for name in Visit.__slots__))
+    print(
+        f"{NUM_MESSAGES} messages of {len(_MESSAGE):,} characters, processor {slowdown:g}x slower"
+    )
+    print(f"load           {middle.load_ms:7.0f} ms  (target {LOAD_TARGET_MS})")
+    print(f"key, median    {middle.key_median_ms:7.1f} ms  (target {KEY_TARGET_MS})")
+    print(f"key, worst     {middle.key_worst_ms:7.1f} ms")
+    print(f"longest task   {middle.longest_task_ms:7.0f} ms  while an answer streams")
+    path = write_record("page", {"slowdown": slowdown, "visits": [asdict(each) for each in visits]})
+    print(f"recorded in {path}")
+
+
+if __name__ == "__main__":
+    main()
