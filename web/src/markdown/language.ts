@@ -6,7 +6,7 @@
  * on another. Mathematics is one (`math_syntax.ts`).
  */
 
-import { Lexer, Marked, type Token } from "marked";
+import { Lexer, Marked, type Token, type TokensList } from "marked";
 
 import { mathExtensions, mathPrecedence } from "./math_syntax";
 
@@ -21,7 +21,43 @@ const language = new Marked({
   },
 });
 
+/**
+ * What is longer than this within one block stays plain: the time to find emphasis and links in it
+ * grows with the square of its length, and a model or a foreign file may make it as long as it likes.
+ */
+const maxInlineChars = 5_000;
+/** Quotes and lists deeper than this are shown by their marks; each level is a call within a call. */
+const maxDepth = 40;
+
+class BoundedLexer extends Lexer {
+  #depth = 0;
+
+  /** Add the tokens of a text to `tokens`: whoever asks has that list, and not the result. */
+  override blockTokens(text: string, tokens: Token[] = [], isClipped?: boolean): TokensList {
+    if (this.#depth === maxDepth) {
+      tokens.push(plain(text));
+      return Object.assign(tokens, { links: {} });
+    }
+    this.#depth += 1;
+    try {
+      return super.blockTokens(text, tokens, isClipped) as TokensList;
+    } finally {
+      this.#depth -= 1;
+    }
+  }
+
+  override inline(text: string, tokens: Token[] = []): Token[] {
+    if (text.length <= maxInlineChars) return super.inline(text, tokens);
+    tokens.push(plain(text));
+    return tokens;
+  }
+}
+
+function plain(text: string): Token {
+  return { type: "text", raw: text, text, escaped: false };
+}
+
 /** Return the block tokens of a text; their raw texts in a row are the text. */
 export function lex(text: string): Token[] {
-  return Lexer.lex(text, language.defaults);
+  return new BoundedLexer(language.defaults).lex(text);
 }

@@ -32,6 +32,8 @@ const anyMath = new RegExp(`${dollars}|${brackets}|${parentheses}`, "g");
 const blockMath = new RegExp(`^ {0,3}(?:${dollars}|${brackets})[ \\t]*(?=\\n|$)`);
 // Looking for formulas at each mark of a very long paragraph would take the square of its length.
 const maxEmphasisLength = 2_000;
+// So far a paragraph is searched for a display that ends it; further on it would cost as much again.
+const maxParagraphLength = 10_000;
 const blockOpener = /^ {0,3}(?:\$\$|\\\[)/m;
 
 function readMath(pattern: RegExp, text: string): MathToken | undefined {
@@ -52,9 +54,11 @@ function nextBlockMath(text: string, end: number): number {
   return -1;
 }
 
+/** Return where the first block of a text may end at the latest, as far as it is looked at. */
 function firstBlankLine(text: string): number {
-  const index = text.search(/\n[ \t]*\n/);
-  return index === -1 ? text.length : index;
+  const beginning = text.slice(0, maxParagraphLength);
+  const index = beginning.search(/\n[ \t]*\n/);
+  return index === -1 ? beginning.length : index;
 }
 
 /**
@@ -88,8 +92,10 @@ export const mathExtensions: TokenizerAndRendererExtension[] = [
 export const mathPrecedence: TokenizerObject = {
   /** An underlined heading ends where a display begins, as a paragraph does. */
   lheading(text) {
-    const whole = this.rules.block.lheading.exec(text);
-    return whole !== null && nextBlockMath(text, whole[0].length) !== -1 ? undefined : false;
+    const beginning = text.slice(0, maxParagraphLength);
+    const whole = this.rules.block.lheading.exec(beginning);
+    if (whole === null || nextBlockMath(beginning, whole[0].length) !== -1) return undefined;
+    return Tokenizer.prototype.lheading.call(this, beginning);
   },
   /** A star within a formula ends no emphasis. `masked` hides what else holds none. */
   emStrong(text, masked, previous) {
