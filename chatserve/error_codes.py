@@ -17,6 +17,7 @@ class ErrorCode(StrEnum):
     INVALID_VALUE = "invalid_value"
     MISSING = "missing_required_parameter"
     UNSUPPORTED = "unsupported"
+    UNKNOWN_PARAMETER = "unknown_parameter"
     UNKNOWN_EVENT = "unknown_event"
     CONTEXT_LENGTH_EXCEEDED = "context_length_exceeded"
     MODEL_NOT_FOUND = "model_not_found"

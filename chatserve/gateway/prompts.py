@@ -16,8 +16,8 @@ from chatserve.errors import NotFound
 from chatserve.gateway.identity import identity_of, require_operator
 from chatserve.gateway.operations import Operation, flag, text
 from chatserve.gateway.prompt_objects import prompt_object
-from chatserve.gateway.query import flag_of
-from chatserve.gateway.replies import ignored_header, json_response, take_body
+from chatserve.gateway.query import check_names, flag_of
+from chatserve.gateway.replies import json_response, take_whole_body
 from chatserve.gateway.services import Services
 from chatserve.protocol.errors import describe
 from chatserve.protocol.prompts import (
@@ -38,6 +38,9 @@ from chatserve.store.prompt_reports import PromptReport, read_reports
 
 _ALL = "/v1/chatserve/prompts"
 _ONE = f"{_ALL}/{{name}}"
+
+_OWNER = ("tenant", "public")
+"""The parameters that say whose prompt is meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class _Target:
 
 async def list_prompts(request: Request) -> Response:
     """Serve `GET /v1/chatserve/prompts`: a tenant's, or for an operator by default everybody's."""
+    check_names(request, *_OWNER)
     services: Services = request.app.state.services
     identity = identity_of(request)
     named = PUBLIC_TENANT if flag_of(request, "public") else request.query_params.get("tenant")
@@ -82,8 +86,9 @@ async def list_prompts(request: Request) -> Response:
 async def add_prompt(request: Request) -> Response:
     """Serve `POST /v1/chatserve/prompts`."""
     identity = require_operator(request)
+    check_names(request)
     services: Services = request.app.state.services
-    new, ignored = await take_body(request, NewPrompt)
+    new = await take_whole_body(request, NewPrompt)
     tenant = PUBLIC_TENANT if new.is_public else new.tenant or identity.tenant
     prompt = NamedPrompt(
         tenant,
@@ -94,11 +99,12 @@ async def add_prompt(request: Request) -> Response:
         ttl_s=new.ttl_s,
         defaults=new.variables,
     )
-    return await _changed(services, await services.store.prompts.add(prompt), ignored)
+    return await _changed(services, await services.store.prompts.add(prompt))
 
 
 async def get_prompt(request: Request) -> Response:
     """Serve `GET /v1/chatserve/prompts/{name}`, with `version` one that may be an older one."""
+    check_names(request, *_OWNER, "version")
     services: Services = request.app.state.services
     target = _target(request)
     current = await _current(services, target)
@@ -119,6 +125,7 @@ async def get_prompt(request: Request) -> Response:
 
 async def list_versions(request: Request) -> Response:
     """Serve `GET /v1/chatserve/prompts/{name}/versions`: those that are kept, the oldest first."""
+    check_names(request, *_OWNER)
     services: Services = request.app.state.services
     current = await _current(services, _target(request))
     objects = [
@@ -133,8 +140,9 @@ async def list_versions(request: Request) -> Response:
 async def change_prompt(request: Request) -> Response:
     """Serve `POST /v1/chatserve/prompts/{name}`: how it is kept, not what it says."""
     require_operator(request)
+    check_names(request, *_OWNER)
     services: Services = request.app.state.services
-    change, ignored = await take_body(request, PromptChange)
+    change = await take_whole_body(request, PromptChange)
     target = _target(request)
     changed = await services.store.prompts.configure(
         target.tenant,
@@ -145,24 +153,26 @@ async def change_prompt(request: Request) -> Response:
     )
     if changed is None:
         raise target.missing()
-    return await _changed(services, changed, ignored)
+    return await _changed(services, changed)
 
 
 async def activate_version(request: Request) -> Response:
     """Serve `POST /v1/chatserve/prompts/{name}/activate`."""
     require_operator(request)
+    check_names(request, *_OWNER)
     services: Services = request.app.state.services
-    wanted, ignored = await take_body(request, ActiveVersion)
+    wanted = await take_whole_body(request, ActiveVersion)
     target = replace(_target(request), version=str(wanted.version))
     changed = await services.store.prompts.activate(target.tenant, target.name, wanted.version)
     if changed is None:
         raise target.missing()
-    return await _changed(services, changed, ignored)
+    return await _changed(services, changed)
 
 
 async def delete_prompt(request: Request) -> Response:
     """Serve `DELETE /v1/chatserve/prompts/{name}`, with `version` only that one."""
     require_operator(request)
+    check_names(request, *_OWNER, "version")
     services: Services = request.app.state.services
     target, prompts = _target(request), services.store.prompts
     if target.version is None:
@@ -200,14 +210,12 @@ async def _current(services: Services, target: _Target) -> NamedPrompt:
     return current
 
 
-async def _changed(services: Services, prompt: NamedPrompt, ignored: tuple[str, ...]) -> Response:
+async def _changed(services: Services, prompt: NamedPrompt) -> Response:
     """Reply with a prompt that was changed, once this gateway itself knows of it."""
     await services.prompts.reload()
     (report,) = await read_reports(services.store, [prompt])
     changed = prompt_object(report, for_operator=True)
-    return json_response(
-        {**changed.to_wire(), "text": prompt.text}, headers=ignored_header(ignored)
-    )
+    return json_response({**changed.to_wire(), "text": prompt.text})
 
 
 _WHOSE = (text("tenant"), flag("public"))

@@ -70,6 +70,16 @@ async def take_body(request: Request, model: type[M]) -> tuple[M, tuple[str, ...
     return body.take(model), body.ignored()
 
 
+async def take_whole_body(request: Request, model: type[M]) -> M:
+    """Return the fields of an operator's body, an absent one being empty.
+
+    Raises:
+        InvalidRequest: A field is wrong, or nobody knows its name: what was meant by a misspelt
+            one would be left out, a limit for instance.
+    """
+    return (await read_object(request)).take_whole(model)
+
+
 async def _read_body(request: Request, max_bytes: int, take: Callable[[int], None]) -> bytes:
     declared = request.headers.get("content-length", "0")
     if declared.isascii() and declared.isdigit() and int(declared) > max_bytes:

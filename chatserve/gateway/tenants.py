@@ -15,10 +15,10 @@ from chatserve.errors import NotFound
 from chatserve.gateway.identity import require_operator
 from chatserve.gateway.operations import LIMIT, Operation, text
 from chatserve.gateway.paging import first_page, page_limit
-from chatserve.gateway.replies import ignored_header, json_response, read_object
+from chatserve.gateway.query import check_names
+from chatserve.gateway.replies import json_response, take_whole_body
 from chatserve.gateway.services import Services
 from chatserve.identity import Role
-from chatserve.protocol.body import Body
 from chatserve.protocol.errors import describe
 from chatserve.protocol.tenants import NewKey, NewTenant, QuotaFields, Rotation, TenantChange
 from chatserve.store.api_keys import ApiKey, IssuedKey, place_of
@@ -47,7 +47,8 @@ def routes() -> list[BaseRoute]:
 
 async def list_tenants(request: Request) -> Response:
     """Serve `GET /v1/chatserve/tenants`: by name, those after `after`."""
-    limit, services = page_limit(request), _services(request)
+    services = _services(request, "limit", "after")
+    limit = page_limit(request)
     found = await services.store.tenants.list(limit + 1, request.query_params.get("after", ""))
     return json_response(first_page([_tenant_object(tenant) for tenant in found], limit))
 
@@ -55,11 +56,10 @@ async def list_tenants(request: Request) -> Response:
 async def add_tenant(request: Request) -> Response:
     """Serve `POST /v1/chatserve/tenants`."""
     services = _services(request)
-    body = await read_object(request)
-    new = body.take(NewTenant)
+    new = await take_whole_body(request, NewTenant)
     tenant = Tenant(new.name, quotas=_quotas(new.quotas), models=tuple(new.models))
     added = await services.store.tenants.add(tenant)
-    return json_response(_tenant_object(added), headers=ignored_header(body.ignored()))
+    return json_response(_tenant_object(added))
 
 
 async def get_tenant(request: Request) -> Response:
@@ -74,13 +74,12 @@ async def get_tenant(request: Request) -> Response:
 async def update_tenant(request: Request) -> Response:
     """Serve `POST /v1/chatserve/tenants/{name}`: what the body names is replaced as a whole."""
     services, name = _services(request), request.path_params["name"]
-    body = await read_object(request)
-    change = body.take(TenantChange)
+    change = await take_whole_body(request, TenantChange)
     quotas = _quotas(change.quotas) if change.quotas is not None else None
     tenant = await services.store.tenants.update(name, quotas=quotas, models=change.models)
     if tenant is None:
         raise _no_tenant(name)
-    return json_response(_tenant_object(tenant), headers=ignored_header(body.ignored()))
+    return json_response(_tenant_object(tenant))
 
 
 async def delete_tenant(request: Request) -> Response:
@@ -104,7 +103,8 @@ async def delete_tenant(request: Request) -> Response:
 
 async def list_keys(request: Request) -> Response:
     """Serve `GET /v1/chatserve/keys`: of one `tenant`, or of all, the oldest first."""
-    limit, services = page_limit(request), _services(request)
+    services = _services(request, "limit", "after", "tenant")
+    limit = page_limit(request)
     tenant, after = request.query_params.get("tenant"), request.query_params.get("after")
     last = await _known_key(services, after) if after is not None else None
     found = await services.store.api_keys.list(
@@ -116,8 +116,7 @@ async def list_keys(request: Request) -> Response:
 async def add_key(request: Request) -> Response:
     """Serve `POST /v1/chatserve/keys`: the reply is the only one that has the secret."""
     services = _services(request)
-    body = await read_object(request)
-    new = body.take(NewKey)
+    new = await take_whole_body(request, NewKey)
     key = ApiKey(
         "",
         new.tenant,
@@ -128,7 +127,7 @@ async def add_key(request: Request) -> Response:
         quotas=_quotas(new.quotas),
     )
     issued = await services.store.api_keys.add(key)
-    return _issued(issued, body)
+    return _issued(issued)
 
 
 async def get_key(request: Request) -> Response:
@@ -140,11 +139,11 @@ async def get_key(request: Request) -> Response:
 async def rotate_key(request: Request) -> Response:
     """Serve `POST /v1/chatserve/keys/{id}/rotate`: another secret, for `grace_s` both."""
     services, key_id = _services(request), request.path_params["key_id"]
-    body = await read_object(request)
-    issued = await services.store.api_keys.rotate(key_id, body.take(Rotation).grace_s)
+    rotation = await take_whole_body(request, Rotation)
+    issued = await services.store.api_keys.rotate(key_id, rotation.grace_s)
     if issued is None:
         raise _no_key(key_id)
-    return _issued(issued, body)
+    return _issued(issued)
 
 
 async def revoke_key(request: Request) -> Response:
@@ -155,9 +154,13 @@ async def revoke_key(request: Request) -> Response:
     return json_response({"object": "chatserve.key.deleted", "id": key_id, "deleted": True})
 
 
-def _services(request: Request) -> Services:
-    """Return the services for an operator; nobody else gets any further."""
+def _services(request: Request, *parameters: str) -> Services:
+    """Return the services for an operator whose query has no other parameters than these.
+
+    Nobody else gets any further.
+    """
     require_operator(request)
+    check_names(request, *parameters)
     services: Services = request.app.state.services
     return services
 
@@ -173,9 +176,11 @@ def _quotas(fields: QuotaFields | None) -> Quotas:
     return Quotas(**fields.named()) if fields is not None else NO_QUOTAS
 
 
-def _issued(issued: IssuedKey, body: Body) -> Response:
-    headers = {"cache-control": "no-store", **ignored_header(body.ignored())}
-    return json_response({**_key_object(issued.key), "secret": issued.secret}, headers=headers)
+def _issued(issued: IssuedKey) -> Response:
+    return json_response(
+        {**_key_object(issued.key), "secret": issued.secret},
+        headers={"cache-control": "no-store"},
+    )
 
 
 def _tenant_object(tenant: Tenant) -> dict[str, Any]:

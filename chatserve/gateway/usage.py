@@ -15,6 +15,7 @@ from chatserve.error_codes import ErrorCode
 from chatserve.errors import Forbidden, InvalidRequest
 from chatserve.gateway.identity import identity_of
 from chatserve.gateway.operations import Operation, Query, text
+from chatserve.gateway.query import check_names
 from chatserve.gateway.replies import json_response
 from chatserve.gateway.services import Services
 from chatserve.identity import Identity, is_tenant_name
@@ -41,6 +42,7 @@ def routes() -> list[BaseRoute]:
 
 async def get_usage(request: Request) -> Response:
     """Serve `GET /v1/chatserve/usage`."""
+    check_names(request, "tenant", "from", "to", "group_by")
     services: Services = request.app.state.services
     identity = identity_of(request)
     query = _parse(request, identity)

@@ -1,15 +1,17 @@
 """From the bytes of a JSON object to validated fields, with nothing silently dropped.
 
 Owns the three fates of a field. It is known and takes effect; it is known and its value is not
-served, which is refused with the reason; or nobody knows it, and the client is told that it was
-ignored. Knows no particular field.
+served, which is refused with the reason; or nobody knows it. Then a chat client, which may speak of
+more than is served here, is told that it was ignored, and an operator, who would have changed
+something else than was meant, is refused. Knows no particular field.
 
 The one idea: a body is read by several small models, each of which takes its own names out of it,
 and what is left at the end is what nobody knew. A field that is null counts as not sent.
 """
 
 import hashlib
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
@@ -63,11 +65,11 @@ class Body:
     def __init__(self, fields: dict[str, Any]) -> None:
         self._fields: dict[str, Any] = _without_nulls(fields, MAX_FIELD_DEPTH)
         self._unknown = dict.fromkeys(self._fields)
-        self._unknown_nested: dict[str, None] = {}
+        self._unknown_nested: dict[str, Collection[str]] = {}
 
     def take(self, model: type[M]) -> M:
         """Validate the fields that `model` declares, or raise InvalidRequest."""
-        names = {field.alias or name for name, field in model.model_fields.items()}
+        names = _names_of(model)
         own = {name: value for name, value in self._fields.items() if name in names}
         try:
             taken = model.model_validate(own)
@@ -75,7 +77,18 @@ class Body:
             raise invalid_request(failure) from None
         for name in own:
             self._unknown.pop(name, None)
-        self._unknown_nested.update(dict.fromkeys(_extra_names(taken, "")))
+        self._unknown_nested.update(_extra_names(taken, ""))
+        return taken
+
+    def take_whole(self, model: type[M]) -> M:
+        """Validate all fields by one model, or raise InvalidRequest, also for an unknown name."""
+        known = _names_of(model)
+        for name in self._fields:
+            if name not in known:
+                raise unknown_name(name, known)
+        taken = self.take(model)
+        for path, beside in self._unknown_nested.items():
+            raise unknown_name(path, beside)
         return taken
 
     def has(self, name: str) -> bool:
@@ -105,6 +118,18 @@ class Body:
 def printable_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return names that may stand in a header, bounded in number and length."""
     return tuple(_printable(name) for name in names[:MAX_IGNORED_NAMES])
+
+
+def unknown_name(path: str, known: Collection[str]) -> InvalidRequest:
+    """Return the error for a name that means nothing where it stands, with the likeliest one."""
+    shown = _printable(path)
+    near = get_close_matches(path.rpartition(".")[2], known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
+    return InvalidRequest(
+        f"{shown}: there is nothing of this name here; {hint}",
+        code=ErrorCode.UNKNOWN_PARAMETER,
+        param=shown,
+    )
 
 
 def only(*neutral: Any, reason: str) -> AfterValidator:
@@ -139,17 +164,22 @@ def _without_nulls(value: Any, depth: int) -> Any:
     return value
 
 
-def _extra_names(model: BaseModel, prefix: str) -> list[str]:
-    names = [
-        prefix + name for name, value in (model.model_extra or {}).items() if value is not None
-    ]
+def _names_of(model: type[BaseModel]) -> set[str]:
+    return {field.alias or name for name, field in model.model_fields.items()}
+
+
+def _extra_names(model: BaseModel, prefix: str) -> Iterator[tuple[str, Collection[str]]]:
+    """Yield the names that nobody knew in nested objects, and those known at the same place."""
+    known = _names_of(type(model))
+    for name, value in (model.model_extra or {}).items():
+        if value is not None:
+            yield prefix + name, known
     for field, value in model:
         if isinstance(value, BaseModel):
-            names += _extra_names(value, f"{prefix}{field}.")
+            yield from _extra_names(value, f"{prefix}{field}.")
         elif isinstance(value, list) and value and isinstance(value[0], BaseModel):
             for item in value:
-                names += _extra_names(item, f"{prefix}{field}[].")
-    return names
+                yield from _extra_names(item, f"{prefix}{field}[].")
 
 
 def _printable(name: str) -> str:

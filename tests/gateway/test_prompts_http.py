@@ -213,13 +213,30 @@ async def test_what_cannot_be_registered_is_refused_by_field(
     assert (status, error["param"]) == (400, param)
 
 
-async def test_unknown_names_in_a_body_are_told(callers: Callers) -> None:
-    body = {"name": "told", "text": "x", "colour": "red"}
+@pytest.mark.parametrize(
+    ("method", "path", "body", "param"),
+    [
+        ("POST", ALL, {"name": "new", "text": "x", "public": True}, "public"),
+        ("POST", f"{ALL}?tenant=zeta", {"name": "new", "text": "x"}, "tenant"),
+        ("POST", f"{ALL}/told?tenant=acme", {"pinned": False}, "pinned"),
+        ("POST", f"{ALL}/told/activate?tenant=acme", {"version": 1, "v": 2}, "v"),
+        ("DELETE", f"{ALL}/told?tenant=acme&versions=1", None, "versions"),
+        ("GET", f"{ALL}/told?tenant=acme&versions=1", None, "versions"),
+        ("GET", f"{ALL}?tenants=zeta", None, "tenants"),
+    ],
+    ids=str,
+)
+async def test_a_name_that_nobody_knows_is_refused_and_changes_nothing(
+    callers: Callers, method: str, path: str, body: dict[str, Any] | None, param: str
+) -> None:
+    """A misspelt `version` used to remove a prompt with all its versions."""
+    await add(callers, "told", "x")
 
-    reply = await callers.service.http.post(ALL, headers=callers.operator, json=body)
+    status, error = await callers.refusal(method, path, callers.operator, body)
 
-    assert reply.headers["x-chatserve-ignored"] == "colour"
-    assert reply.json()["tenant"] == "acme"
+    assert (status, error["code"], error["param"]) == (400, "unknown_parameter", param)
+    assert await callers.get(f"{ALL}/told?tenant=acme", callers.operator)
+    assert await callers.service.store.prompts.get("acme", "new") is None
 
 
 # ── For members ──────────────────────────────────────────────────────────────────────────────

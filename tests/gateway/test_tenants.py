@@ -120,14 +120,63 @@ async def test_what_makes_no_sense_is_refused(
     assert (refused, reply["error"]["param"]) == (status, param)
 
 
-async def test_names_that_nobody_knows_are_told(secured: Secured) -> None:
-    reply = await secured.service.http.post(
-        f"{TENANTS}/acme",
-        json={"quotas": {"speed": 1}, "colour": 2},
-        headers=bearer(secured.operator),
-    )
+@pytest.mark.parametrize(
+    ("path", "body", "param", "meant"),
+    [
+        (TENANTS, {"names": "x"}, "names", "name"),
+        (TENANTS, {"name": "typo", "model": ["echo"]}, "model", "models"),
+        (
+            f"{TENANTS}/acme",
+            {"quotas": {"requests_per_min": 60}},
+            "quotas.requests_per_min",
+            "requests_per_minute",
+        ),
+        (f"{TENANTS}/acme", {"quota": {"connections": 1}}, "quota", "quotas"),
+        (KEYS, {"tenant": "acme", "user": "eve", "expires": 1}, "expires", "expires_at"),
+        (
+            KEYS,
+            {"tenant": "acme", "user": "eve", "quotas": {"connection": 1}},
+            "quotas.connection",
+            "connections",
+        ),
+        (f"{KEYS}/unknown/rotate", {"grace": 5}, "grace", "grace_s"),
+    ],
+    ids=str,
+)
+async def test_a_name_that_nobody_knows_is_refused_and_changes_nothing(
+    secured: Secured, path: str, body: Event, param: str, meant: str
+) -> None:
+    """A misspelt quota used to take all quotas of the tenant away."""
+    await ask(secured, "POST", f"{TENANTS}/acme", json={"quotas": {"connections": 99}})
+    before = [await ask(secured, "GET", every) for every in (TENANTS, KEYS)]
 
-    assert reply.headers["x-chatserve-ignored"] == "colour, quotas.speed"
+    status, reply = await ask(secured, "POST", path, json=body)
+
+    error = reply["error"]
+    assert (status, error["code"], error["param"]) == (400, "unknown_parameter", param)
+    assert f"did you mean {meant}?" in error["message"]
+    assert [await ask(secured, "GET", every) for every in (TENANTS, KEYS)] == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", f"{TENANTS}?limits=1"),
+        ("POST", f"{TENANTS}?name=x"),
+        ("DELETE", f"{TENANTS}/acme?dry_run=true"),
+        ("GET", f"{KEYS}?tenants=acme"),
+        ("DELETE", f"{KEYS}/unknown?tenant=acme"),
+        ("GET", "/v1/chatserve/usage?tenants=acme"),
+    ],
+)
+async def test_a_parameter_that_nobody_knows_is_refused(
+    secured: Secured, method: str, path: str
+) -> None:
+    status, reply = await ask(secured, method, path)
+    tenant = await ask(secured, "GET", f"{TENANTS}/acme")
+
+    assert (status, reply["error"]["code"]) == (400, "unknown_parameter")
+    assert not tenant[1]["is_being_removed"]
 
 
 @pytest.mark.parametrize(
