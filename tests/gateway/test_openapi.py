@@ -1,6 +1,7 @@
 """The OpenAPI document: complete, and true of what a fuzzer gets."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +50,16 @@ async def test_every_route_has_an_entry_and_every_entry_a_route(shared_service: 
     described = [(each.method, each.path) for each in ALL]
     assert set(described) == served
     assert len(described) == len(served)
+
+
+async def test_every_part_of_our_own_surface_is_in_the_documentation() -> None:
+    """Logins, keys and usage used to be found in the OpenAPI document alone."""
+    api = (Path(__file__).parents[2] / "docs/api.md").read_text()
+
+    parts = {each.path.split("/")[3] for each in ALL if each.path.startswith("/v1/chatserve/")}
+
+    assert {"tenants", "login", "usage"} <= parts
+    assert [part for part in sorted(parts) if f"/{part}" not in api] == []
 
 
 async def test_document_is_served_and_its_references_lead_somewhere(
