@@ -109,7 +109,7 @@ _COMMANDS: dict[str, tuple[str, tuple[type, ...]]] = {
     "plan": ("say what an engine can serve here, and why", (EngineConfig, PlanConfig)),
     "models": ("list the models, or fetch one", (ModelsConfig,)),
     "tenant": ("list, add, show, set or remove tenants", (TenantConfig,)),
-    "key": ("list, add, show, rotate or revoke keys", (KeyConfig,)),
+    "key": ("list, add, show, set, rotate or revoke keys", (KeyConfig,)),
     "prompt": ("list, add, show, change or remove system prompts", (PromptConfig,)),
     "usage": ("show what tenants and users have used", (UsageConfig,)),
     "version": ("print the version", (VersionConfig,)),

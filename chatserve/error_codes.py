@@ -48,6 +48,7 @@ class ErrorCode(StrEnum):
     DRAINING = "draining"
     UNAUTHENTICATED = "unauthenticated"
     INVALID_API_KEY = "invalid_api_key"
+    KEY_EXPIRED = "key_expired"
     OPERATOR_ONLY = "operator_only"
     HOST_NOT_ALLOWED = "host_not_allowed"
     ORIGIN_NOT_ALLOWED = "origin_not_allowed"

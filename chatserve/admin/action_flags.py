@@ -1,6 +1,6 @@
 """The flags that commands have in common, and which flag belongs to which action.
 
-Owns how an action, the store and the form of the output are named, and the check. Each command's
+Owns how an action, the store and the form of the output are named, and the checks. Each command's
 config says what its actions take.
 """
 
@@ -56,3 +56,18 @@ def check_action_flags(config: Any, command: str, taken: frozenset[str]) -> None
         if known.is_positional:
             raise ConfigError(f"`{command} {config.action}` takes no {known.flag}")
         raise ConfigError(f"{known.flag} is not for `{command} {config.action}`")
+
+
+def check_something_is_set(config: Any, command: str, changes: frozenset[str]) -> None:
+    """Raise ConfigError where an action that changes something was not told what.
+
+    Args:
+        config: The settings; `action` is one of them.
+        command: What the command is called.
+        changes: The fields that say what is to be different.
+    """
+    by_name = {declared.name: (declared, known) for declared, known in settings_of(type(config))}
+    offered = [by_name[name] for name in by_name if name in changes]
+    if all(getattr(config, declared.name) == declared.default for declared, _ in offered):
+        flags = ", ".join(known.flag for _, known in offered)
+        raise ConfigError(f"{command} {config.action}: say what is to change, by any of {flags}")

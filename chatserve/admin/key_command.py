@@ -12,10 +12,10 @@ from chatserve.admin.key_config import KeyConfig
 from chatserve.admin.output import write_text
 from chatserve.admin.quota_flags import KEY_QUOTAS, quotas_in_words, with_flags
 from chatserve.admin.store_access import service_store
-from chatserve.admin.table import NOTHING, as_table, day_of
+from chatserve.admin.table import NOTHING, as_table, day_of, moment_of
 from chatserve.errors import NotFound
 from chatserve.identity import Role
-from chatserve.store.api_keys import ApiKey, IssuedKey, place_of
+from chatserve.store.api_keys import ApiKey, Expiry, IssuedKey, KeyChange, place_of
 from chatserve.store.codec import dump_json
 from chatserve.store.connection import Store
 from chatserve.store.tenants import Quotas
@@ -23,7 +23,17 @@ from chatserve.store.tenants import Quotas
 T = TypeVar("T")
 
 _AT_A_TIME = 200
-_HEADINGS = ("KEY", "TENANT", "USER", "ROLE", "SINCE", "UNTIL", "LABEL", "QUOTAS")
+_HEADINGS = (
+    "KEY",
+    "TENANT",
+    "USER",
+    "ROLE",
+    "SINCE",
+    "UNTIL (UTC)",
+    "OLD SECRET UNTIL",
+    "LABEL",
+    "QUOTAS",
+)
 
 
 async def run_key_command(config: KeyConfig, out: TextIO) -> int:
@@ -49,12 +59,26 @@ async def _answer(store: Store, config: KeyConfig) -> str:
         case "rotate":
             issued = await store.api_keys.rotate(key_id, config.grace_s)
             return _issued(_known(issued, key_id), config)
+        case "set":
+            return _printed([await _set(store, config, key_id)], config)
         case "show":
             return _printed([_known(await store.api_keys.get(key_id), key_id)], config)
         case "revoke":
             return await _revoke(store, config, key_id)
         case _:
             return _printed([key async for key in _keys(store, config.tenant)], config)
+
+
+async def _set(store: Store, config: KeyConfig, key_id: str) -> ApiKey:
+    before = _known(await store.api_keys.get(key_id), key_id)
+    quotas = with_flags(config, KEY_QUOTAS, before.quotas.to_dict())
+    change = KeyChange(
+        role=Role(config.role) if config.role is not None else None,
+        label=config.label,
+        expires_at=_expiry(config),
+        quotas=Quotas.from_dict(quotas),
+    )
+    return _known(await store.api_keys.update(key_id, change), key_id)
 
 
 async def _revoke(store: Store, config: KeyConfig, key_id: str) -> str:
@@ -72,16 +96,23 @@ async def _keys(store: Store, tenant: str | None) -> AsyncIterator[ApiKey]:
 
 
 def _new_key(config: KeyConfig) -> ApiKey:
-    expires_at = None if config.expires_s is None else int(time.time()) + config.expires_s
+    expires_at = _expiry(config)
     return ApiKey(
         "",
         config.tenant or "",
         config.user or "",
-        Role(config.role),
+        Role(config.role or Role.MEMBER),
         label=config.label or "",
-        expires_at=expires_at,
+        expires_at=None if expires_at == "never" else expires_at,
         quotas=Quotas.from_dict(with_flags(config, KEY_QUOTAS, {})),
     )
+
+
+def _expiry(config: KeyConfig) -> Expiry | None:
+    """Return when a key is to expire, None where nothing was said."""
+    if config.expires is None:
+        return None
+    return "never" if isinstance(config.expires, str) else int(time.time()) + config.expires
 
 
 def _issued(issued: IssuedKey, config: KeyConfig) -> str:
@@ -113,10 +144,15 @@ def _row(key: ApiKey) -> tuple[str, ...]:
         key.user,
         key.role.value,
         day_of(key.created_at),
-        NOTHING if key.expires_at is None else day_of(key.expires_at),
+        _moment(key.expires_at) + (", expired" if key.is_expired else ""),
+        _moment(key.old_secret_until),
         key.label or NOTHING,
         quotas_in_words(key.quotas.to_dict()),
     )
+
+
+def _moment(time_s: int | None) -> str:
+    return NOTHING if time_s is None else moment_of(time_s)
 
 
 def _known(found: T | None, key_id: str) -> T:

@@ -12,6 +12,7 @@ from chatserve import setting_kinds as kinds
 from chatserve.admin.action_flags import (
     action_flag,
     check_action_flags,
+    check_something_is_set,
     json_flag,
     store_flag,
 )
@@ -21,9 +22,13 @@ from chatserve.environment import default_data_dir
 from chatserve.errors import ConfigError
 from chatserve.settings import Kind, check_settings, setting
 
+NEVER = "never"
+
+_CHANGES = KEY_QUOTAS | {"role", "label", "expires"}
 _TAKES = {
     "list": frozenset({"tenant", "as_json"}),
-    "add": KEY_QUOTAS | {"tenant", "user", "role", "label", "expires_s", "is_quiet", "as_json"},
+    "add": _CHANGES | {"tenant", "user", "is_quiet", "as_json"},
+    "set": _CHANGES | {"key_id", "as_json"},
     "show": frozenset({"key_id", "as_json"}),
     "rotate": frozenset({"key_id", "grace_s", "is_quiet", "as_json"}),
     "revoke": frozenset({"key_id", "as_json"}),
@@ -39,6 +44,18 @@ def _parse_lifetime(value: str) -> int:
     if found is None:
         raise ValueError(f"expected a number with s, m, h or d, such as 90d, got {value!r}")
     return int(found[1]) * _UNITS_S[found[2]]
+
+
+def _expiry() -> Kind:
+    lifetime = _lifetime(1, _MAX_LIFETIME_S)
+
+    def parse(value: str) -> int | str:
+        return NEVER if value.lower() == NEVER else lifetime.parse(value)
+
+    def check(value: int | str) -> str | None:
+        return None if value == NEVER or lifetime.check is None else lifetime.check(value)
+
+    return Kind(parse, lifetime.metavar, check)
 
 
 def _lifetime(low_s: int, high_s: int) -> Kind:
@@ -58,7 +75,7 @@ class KeyConfig:
 
     action: str = action_flag(_TAKES)
     key_id: str | None = setting(
-        "id", "show, rotate, revoke: which key, by its id", kinds.text("ID"), default=None
+        "id", "show, set, rotate, revoke: which key, by its id", kinds.text("ID"), default=None
     )
     tenant: str | None = setting(
         "--tenant",
@@ -75,20 +92,25 @@ class KeyConfig:
         default=None,
         is_variable=False,
     )
-    role: str = setting(
+    role: str | None = setting(
         "--role",
-        "add: member, or operator, who may also administer all tenants",
+        "add, set: member, or operator, who may also administer all tenants",
         kinds.choice("member", "operator", metavar="ROLE"),
-        default="member",
+        default=None,
+        default_text="member",
         is_variable=False,
     )
     label: str | None = setting(
-        "--label", "add: a note for people", kinds.text("TEXT"), default=None, is_variable=False
+        "--label",
+        "add, set: a note for people",
+        kinds.text("TEXT"),
+        default=None,
+        is_variable=False,
     )
-    expires_s: int | None = setting(
+    expires: int | str | None = setting(
         "--expires",
-        "add: how long it works, such as 90d or 12h",
-        _lifetime(1, _MAX_LIFETIME_S),
+        f"add, set: how long it works from now on, such as 90d or 12h, or `{NEVER}`",
+        _expiry(),
         default=None,
         default_text="until it is revoked",
         is_variable=False,
@@ -102,15 +124,15 @@ class KeyConfig:
         is_variable=False,
     )
     requests_per_minute: int | str | None = quota_flag(
-        "requests_per_minute", "add: requests in a minute"
+        "requests_per_minute", "add, set: requests in a minute"
     )
     tokens_per_minute: int | str | None = quota_flag(
-        "tokens_per_minute", "add: tokens in a minute, of prompts and answers"
+        "tokens_per_minute", "add, set: tokens in a minute, of prompts and answers"
     )
     parallel_responses: int | str | None = quota_flag(
-        "parallel_responses", "add: responses in flight at a time"
+        "parallel_responses", "add, set: responses in flight at a time"
     )
-    connections: int | str | None = quota_flag("connections", "add: WebSockets at a time")
+    connections: int | str | None = quota_flag("connections", "add, set: WebSockets at a time")
     is_quiet: bool = setting(
         "--quiet",
         "add, rotate: print the secret and nothing else",
@@ -129,5 +151,7 @@ class KeyConfig:
             raise ConfigError(f"key {self.action}: name a key by its id, see `chatserve key list`")
         if self.action == "add" and (self.tenant is None or self.user is None):
             raise ConfigError("key add: say by --tenant and --user whose key it is to be")
+        if self.action == "set":
+            check_something_is_set(self, "key", _CHANGES)
         if self.is_quiet and self.as_json:
             raise ConfigError("--quiet and --json: give one of them")

@@ -26,6 +26,11 @@ def day_of(time_s: int) -> str:
     return datetime.fromtimestamp(time_s, UTC).date().isoformat()
 
 
+def moment_of(time_s: int) -> str:
+    """Return the day and the minute of a time in seconds since 1970, as UTC has them."""
+    return f"{datetime.fromtimestamp(time_s, UTC):%Y-%m-%d %H:%M}"
+
+
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
     return "  ".join(padded).rstrip()

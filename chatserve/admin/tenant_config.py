@@ -11,6 +11,7 @@ from chatserve import setting_kinds as kinds
 from chatserve.admin.action_flags import (
     action_flag,
     check_action_flags,
+    check_something_is_set,
     json_flag,
     store_flag,
 )
@@ -22,11 +23,12 @@ from chatserve.settings import check_settings, setting
 
 ALL_MODELS = "all"
 
+_CHANGES = TENANT_QUOTAS | {"models"}
 _TAKES = {
     "list": frozenset({"as_json"}),
-    "add": TENANT_QUOTAS | {"name", "models", "as_json"},
+    "add": _CHANGES | {"name", "as_json"},
     "show": frozenset({"name", "as_json"}),
-    "set": TENANT_QUOTAS | {"name", "models", "as_json"},
+    "set": _CHANGES | {"name", "as_json"},
     "remove": frozenset({"name", "as_json"}),
 }
 
@@ -72,3 +74,5 @@ class TenantConfig:
         check_action_flags(self, "tenant", _TAKES[self.action])
         if "name" in _TAKES[self.action] and self.name is None:
             raise ConfigError(f"tenant {self.action}: name a tenant")
+        if self.action == "set":
+            check_something_is_set(self, "tenant", _CHANGES)

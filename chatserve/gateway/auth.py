@@ -55,6 +55,7 @@ PUBLIC_PATHS = frozenset(
 _SAFE_METHODS = ("GET", "HEAD")
 
 _NO_KEY = "this is not a valid key"
+_EXPIRED = "this key has expired: ask an operator for another, or to let it last longer"
 _HOW_TO_GET_A_KEY = (
     "an operator makes one by `chatserve tenant add NAME` and "
     "`chatserve key add --tenant NAME --user USER`"
@@ -140,7 +141,7 @@ class Authentication:
             return await redeem(self._store, Credential(token=secret.strip()))
         token = connection.cookies.get(LOGIN_COOKIE)
         if token is not None:
-            _check_origin(connection)
+            check_origin(connection)
             grant = await self._store.logins.find(token)
             if grant is None:
                 raise _invalid("the login is over: log in again")
@@ -169,10 +170,13 @@ async def redeem(store: Store, credential: Credential) -> Grant:
 async def find_account(directory: Directory, grant: Grant) -> Account:
     """Return whose grant it is, or raise Unauthenticated.
 
-    An unknown key, a wrong secret, a revoked and an expired one are told apart for nobody.
+    An unknown key, a wrong secret and a revoked one are told apart for nobody. That a key has
+    expired is told to whoever shows its secret, which nobody else can.
     """
     account = await directory.find(grant)
     if account is None:
+        if await directory.has_expired(grant):
+            raise Unauthenticated(_EXPIRED, code=ErrorCode.KEY_EXPIRED)
         raise _invalid(_NO_KEY)
     return account
 
@@ -223,7 +227,7 @@ async def _first_message(websocket: WebSocket, timeout_s: float) -> Credential:
     return shown
 
 
-def _check_origin(connection: HTTPConnection) -> None:
+def check_origin(connection: HTTPConnection) -> None:
     """Refuse a cookie without an Origin where that could change something."""
     is_safe = connection.scope.get("method") in _SAFE_METHODS
     if not is_safe and "origin" not in connection.headers:

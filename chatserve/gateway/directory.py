@@ -148,6 +148,10 @@ class Directory:
                 self._accounts.put(grant, account, num_bells)
         return None if account is None or account.is_over else account
 
+    async def has_expired(self, grant: Grant) -> bool:
+        """Return whether a grant that is not valid was, until its key expired."""
+        return await self._store.api_keys.has_expired(grant)
+
     async def tenant(self, name: str) -> Tenant:
         """Return a tenant; one that nobody has made yet has no quotas and may use every model.
 

@@ -20,8 +20,15 @@ from chatserve.gateway.replies import json_response, take_whole_body
 from chatserve.gateway.services import Services
 from chatserve.identity import Role
 from chatserve.protocol.errors import describe
-from chatserve.protocol.tenants import NewKey, NewTenant, QuotaFields, Rotation, TenantChange
-from chatserve.store.api_keys import ApiKey, IssuedKey, place_of
+from chatserve.protocol.tenants import (
+    KeyFields,
+    NewKey,
+    NewTenant,
+    QuotaFields,
+    Rotation,
+    TenantChange,
+)
+from chatserve.store.api_keys import ApiKey, IssuedKey, KeyChange, place_of
 from chatserve.store.tenant_removal import remove_tenant
 from chatserve.store.tenants import NO_QUOTAS, Quotas, Tenant
 
@@ -40,6 +47,7 @@ def routes() -> list[BaseRoute]:
         Route("/v1/chatserve/keys", list_keys, methods=["GET"]),
         Route("/v1/chatserve/keys", add_key, methods=["POST"]),
         Route(_KEY, get_key, methods=["GET"]),
+        Route(_KEY, update_key, methods=["POST"]),
         Route(_KEY, revoke_key, methods=["DELETE"]),
         Route(f"{_KEY}/rotate", rotate_key, methods=["POST"]),
     ]
@@ -136,6 +144,22 @@ async def get_key(request: Request) -> Response:
     return json_response(_key_object(key))
 
 
+async def update_key(request: Request) -> Response:
+    """Serve `POST /v1/chatserve/keys/{id}`: what the body names is replaced, at once."""
+    services, key_id = _services(request), request.path_params["key_id"]
+    fields = await take_whole_body(request, KeyFields)
+    change = KeyChange(
+        role=Role(fields.role) if fields.role is not None else None,
+        label=fields.label,
+        expires_at=fields.expires_at,
+        quotas=_quotas(fields.quotas) if fields.quotas is not None else None,
+    )
+    key = await services.store.api_keys.update(key_id, change)
+    if key is None:
+        raise _no_key(key_id)
+    return json_response(_key_object(key))
+
+
 async def rotate_key(request: Request) -> Response:
     """Serve `POST /v1/chatserve/keys/{id}/rotate`: another secret, for `grace_s` both."""
     services, key_id = _services(request), request.path_params["key_id"]
@@ -204,6 +228,7 @@ def _key_object(key: ApiKey) -> dict[str, Any]:
         "label": key.label,
         "created_at": key.created_at,
         "expires_at": key.expires_at,
+        "old_secret_until": key.old_secret_until,
         "quotas": key.quotas.to_dict(),
     }
 
@@ -231,6 +256,13 @@ OPERATIONS = (
     ),
     Operation("POST", "/v1/chatserve/keys", "Issue a key", body=NewKey, errors=(404, 409)),
     Operation("GET", _KEY, "Read a key, without its secret"),
+    Operation("POST", _KEY, "Replace what the body names of a key", body=KeyFields),
     Operation("DELETE", _KEY, "Revoke a key", errors=(409,)),
-    Operation("POST", f"{_KEY}/rotate", "Issue a key in place of another", body=Rotation),
+    Operation(
+        "POST",
+        f"{_KEY}/rotate",
+        "Give a key another secret",
+        body=Rotation,
+        errors=(409,),
+    ),
 )

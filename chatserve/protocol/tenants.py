@@ -77,6 +77,21 @@ class NewKey(BaseModel):
     quotas: QuotaFields | None = None
 
 
+class KeyFields(BaseModel):
+    """The body that changes a key; what is absent stays, quotas are replaced as a whole.
+
+    Owns: nothing beyond its values.
+    Used from: the operator's endpoints.
+    """
+
+    model_config = WIRE
+
+    role: Literal["member", "operator"] | None = None
+    label: str | None = None
+    expires_at: int | Literal["never"] | None = None
+    quotas: QuotaFields | None = None
+
+
 class Rotation(BaseModel):
     """The body that rotates a key: how long the old secret holds.
 

@@ -14,7 +14,8 @@ import re
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal
 
 import orjson
 
@@ -30,6 +31,9 @@ MAX_KEYS_OF_TENANT = 10_000
 MAX_LABEL_CHARS = 200
 MAX_GRACE_S = 30 * 24 * 3600
 MAX_EXPIRY_S = 100 * 365 * 24 * 3600
+
+Expiry = int | Literal["never"]
+"""Seconds since 1970, or no end."""
 
 _SECRET = re.compile(r"csk_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
 _KEYS = keys.GLOBAL.key(keys.API_KEYS)
@@ -59,7 +63,10 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """One key, without its secret. Times are in seconds since 1970; None never expires."""
+    """One key, without its secret. Times are in seconds since 1970; None never expires.
+
+    `old_secret_until` says how long the secret from before the last rotation works, if it does.
+    """
 
     key_id: str
     tenant: str
@@ -69,10 +76,40 @@ class ApiKey:
     created_at: int = 0
     expires_at: int | None = None
     quotas: Quotas = NO_QUOTAS
+    old_secret_until: int | None = None
 
     @property
     def identity(self) -> Identity:
         return Identity(self.tenant, self.user, self.role, self.key_id)
+
+    @property
+    def is_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= time.time()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChange:
+    """What is to be different about a key; None stays as it is. Quotas are replaced as a whole."""
+
+    role: Role | None = None
+    label: str | None = None
+    expires_at: Expiry | None = None
+    quotas: Quotas | None = None
+
+    def applied_to(self, key: ApiKey) -> ApiKey:
+        """Return a key as it is after the change."""
+        expires_at = key.expires_at if self.expires_at is None else self.expires_at
+        return replace(
+            key,
+            role=self.role or key.role,
+            label=key.label if self.label is None else self.label,
+            expires_at=None if expires_at == "never" else expires_at,
+            quotas=key.quotas if self.quotas is None else self.quotas,
+        )
+
+    def names(self) -> list[str]:
+        """Return the fields that are to be different."""
+        return [each.name for each in fields(self) if getattr(self, each.name) is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +126,10 @@ class ValidKey:
 
     key: ApiKey
     valid_until: float | None
+
+    @property
+    def is_over(self) -> bool:
+        return self.valid_until is not None and self.valid_until <= time.time()
 
 
 def parse_secret(text: str) -> Grant | None:
@@ -121,18 +162,18 @@ class ApiKeys:
             Conflict: The tenant has as many keys as it may have.
         """
         now = int(time.time())
-        _check(key, now)
+        _check(key)
         # An id begins with the time, so that their order is that of their age.
         stored = replace(key, key_id=f"{now:08x}{secrets.token_hex(4)}", created_at=now)
         secret = _new_secret(stored.key_id)
-        fields = [*_to_fields(stored), "digest", digest_of(secret)]
+        record = flatten({**_to_fields(stored), "digest": digest_of(secret)})
         reply = await self._redis.run(
             scripts.ADD_KEY,
             keys.GLOBAL.root,
             stored.key_id,
             stored.tenant,
             MAX_KEYS_OF_TENANT,
-            *fields,
+            *record,
         )
         if reply == "no_tenant":
             raise NotFound(f"there is no tenant {key.tenant!r}", code=ErrorCode.TENANT_NOT_FOUND)
@@ -143,8 +184,8 @@ class ApiKeys:
         return IssuedKey(stored, secret)
 
     async def get(self, key_id: str) -> ApiKey | None:
-        fields = pairs(await self._redis.call("HGETALL", _key(key_id)))
-        return _from_fields(key_id, fields) if fields else None
+        record = pairs(await self._redis.call("HGETALL", _key(key_id)))
+        return _from_fields(key_id, record) if record else None
 
     async def list(
         self, limit: int, *, tenant: str | None = None, after: str = ""
@@ -164,15 +205,41 @@ class ApiKeys:
             if flat
         ]
 
+    async def update(self, key_id: str, change: KeyChange) -> ApiKey | None:
+        """Change a key and nothing else of it; None when there is no such key.
+
+        Raises:
+            InvalidRequest: The label, the expiry or a quota is not allowed.
+        """
+        before = await self.get(key_id)
+        if before is None:
+            return None
+        after = change.applied_to(before)
+        # An expiry that has passed is refused where it is new, and no obstacle where it stays.
+        _check(after if change.expires_at is not None else replace(after, expires_at=None))
+        written = {name: _to_fields(after)[name] for name in change.names()}
+        is_known = await self._redis.run(
+            scripts.CHANGE_KEY, keys.GLOBAL.root, key_id, *flatten(written)
+        )
+        return await self.get(key_id) if is_known else None
+
     async def rotate(self, key_id: str, grace_s: float = 0) -> IssuedKey | None:
         """Give a key another secret; None when there is no such key.
 
         The secret before holds for another `grace_s`, and any before that one no more.
+
+        Raises:
+            InvalidRequest: The grace is not allowed.
+            Conflict: The key has expired, and so would the new secret have.
         """
         if not 0 <= grace_s <= MAX_GRACE_S:
             raise InvalidRequest(
                 f"grace: must be from 0 to {MAX_GRACE_S} seconds, got {grace_s:g}", param="grace_s"
             )
+        before = await self.get(key_id)
+        if before is not None and before.is_expired:
+            message = f"key {key_id} has expired: let it last longer first, or issue another"
+            raise Conflict(message, code=ErrorCode.KEY_EXPIRED)
         secret = _new_secret(key_id)
         old_until = time.time() + grace_s if grace_s else ""
         is_known = await self._redis.run(
@@ -187,17 +254,25 @@ class ApiKeys:
 
     async def check(self, grant: Grant) -> ValidKey | None:
         """Return the key of a grant, if it holds now."""
-        fields = pairs(await self._redis.call("HGETALL", _key(grant.key_id)))
-        is_current = _is_same(grant.digest, fields.get("digest"))
-        is_old = _is_same(grant.digest, fields.get("old_digest"))
+        opened = await self._opened(grant)
+        return None if opened is None or opened.is_over else opened
+
+    async def has_expired(self, grant: Grant) -> bool:
+        """Return whether a grant is of a secret of ours, whose key has expired."""
+        opened = await self._opened(grant)
+        return opened is not None and opened.key.is_expired
+
+    async def _opened(self, grant: Grant) -> ValidKey | None:
+        """Return the key of a grant whose secret is right, also when its time is over."""
+        record = pairs(await self._redis.call("HGETALL", _key(grant.key_id)))
+        is_current = _is_same(grant.digest, record.get("digest"))
+        is_old = _is_same(grant.digest, record.get("old_digest"))
         if not (is_current or is_old):
             return None
-        key = _from_fields(grant.key_id, fields)
+        key = _from_fields(grant.key_id, record)
         ends: list[float] = [key.expires_at] if key.expires_at is not None else []
         if not is_current:
-            ends.append(float(fields["old_until"]))
-        if ends and min(ends) <= time.time():
-            return None
+            ends.append(float(record["old_until"]))
         return ValidKey(key, min(ends, default=None))
 
 
@@ -215,8 +290,8 @@ def _is_same(digest: str, stored: str | None) -> bool:
     return is_same and stored is not None
 
 
-def _check(key: ApiKey, now: int) -> None:
-    for name, complaint in _complaints(key, now):
+def _check(key: ApiKey) -> None:
+    for name, complaint in _complaints(key, int(time.time())):
         raise InvalidRequest(f"{name}: {complaint}", param=name)
     check_quotas(key.quotas)
 
@@ -237,31 +312,34 @@ def _complaints(key: ApiKey, now: int) -> Iterator[tuple[str, str]]:
         yield "quotas.pinned_pages", "is of a tenant only, as its prompts are"
 
 
-def _to_fields(key: ApiKey) -> list[Value]:
+def _to_fields(key: ApiKey) -> dict[str, Value]:
     """Return what is stored, all but the id and the tenant, which the script writes."""
-    return flatten(
-        {
-            "user": key.user,
-            "role": key.role.value,
-            "label": key.label,
-            "created_at": key.created_at,
-            "expires_at": "" if key.expires_at is None else key.expires_at,
-            "quotas": dump_json(key.quotas.to_dict()),
-        }
-    )
+    return {
+        "user": key.user,
+        "role": key.role.value,
+        "label": key.label,
+        "created_at": key.created_at,
+        "expires_at": "" if key.expires_at is None else key.expires_at,
+        "quotas": dump_json(key.quotas.to_dict()),
+    }
 
 
-def _from_fields(key_id: str, fields: dict[str, str]) -> ApiKey:
+def _from_fields(key_id: str, record: dict[str, str]) -> ApiKey:
     return ApiKey(
         key_id=key_id,
-        tenant=fields["tenant"],
-        user=fields["user"],
-        role=Role(fields["role"]),
-        label=fields["label"],
-        created_at=int(fields["created_at"]),
-        expires_at=int(fields["expires_at"]) if fields["expires_at"] else None,
-        quotas=Quotas.from_dict(orjson.loads(fields["quotas"])),
+        tenant=record["tenant"],
+        user=record["user"],
+        role=Role(record["role"]),
+        label=record["label"],
+        created_at=int(record["created_at"]),
+        expires_at=int(record["expires_at"]) if record["expires_at"] else None,
+        quotas=Quotas.from_dict(orjson.loads(record["quotas"])),
+        old_secret_until=_if_ahead(record.get("old_until")),
     )
+
+
+def _if_ahead(time_s: str | None) -> int | None:
+    return int(float(time_s)) if time_s and float(time_s) > time.time() else None
 
 
 def _key(key_id: str) -> str:

@@ -51,7 +51,7 @@ front of each script.
     prompt-news:{id}     string  seconds, renewed   PromptNews                   PromptNews
     tenant:{name}        hash    until removed      put_tenant, forget_tenant    Tenants
     tenants              zset    until removed      put_tenant, forget_tenant    Tenants.list
-    key:{id}             hash    until revoked      add_key, rotate, revoke_key  ApiKeys
+    key:{id}             hash    until revoked      add, change, rotate, revoke  ApiKeys
     keys                 zset    until revoked      add_key, revoke_key          ApiKeys.list
     users:{tenant}       zset    until removed      create_session               TenantContents
     responses:{tenant}   zset    as long as they    enqueue                      TenantContents

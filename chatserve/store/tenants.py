@@ -104,7 +104,7 @@ class Tenants:
             message = f"there are {MAX_TENANTS} tenants, which is the limit"
             raise Conflict(message, code=ErrorCode.TOO_MANY_TENANTS)
         raise Conflict(
-            f"there is a tenant {tenant.name!r}", code=ErrorCode.TENANT_EXISTS, param="name"
+            f"there is a tenant {tenant.name!r} already", code=ErrorCode.TENANT_EXISTS, param="name"
         )
 
     async def get(self, name: str) -> Tenant | None:

@@ -1,5 +1,7 @@
 """The operator's endpoints for tenants and keys."""
 
+import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -79,6 +81,42 @@ async def test_a_new_key_works_at_once(secured: Secured) -> None:
     assert (reply.status_code, reply.json()["user"]) == (200, "eve")
 
 
+async def test_a_key_is_changed_at_once(secured: Secured) -> None:
+    _, added = await ask(secured, "POST", KEYS, json={"tenant": "acme", "user": "eve"})
+    path, caller = f"{KEYS}/{added['id']}", {"authorization": f"Bearer {added['secret']}"}
+    before = await secured.service.http.get("/v1/chatserve/tenants", headers=caller)
+
+    change = {"role": "operator", "label": "laptop", "quotas": {"connections": 1}}
+    status, changed = await ask(secured, "POST", path, json=change)
+    await ask(secured, "POST", path, json={"expires_at": changed["created_at"] + 10**6})
+    _, shown = await ask(secured, "POST", path, json={"expires_at": "never"})
+    after = await secured.service.http.get("/v1/chatserve/tenants", headers=caller)
+
+    assert status == 200
+    assert {name: changed[name] for name in change} == change
+    assert shown == changed
+    assert (before.status_code, after.status_code) == (403, 200)
+
+
+async def test_the_holder_of_an_expired_key_is_told_so(secured: Secured) -> None:
+    """It used to be called no valid key, as if it had been mistyped."""
+    issued = await secured.issue(expires_at=int(time.time()) + 1)
+    http = secured.service.http
+    await asyncio.sleep(1.1)
+
+    refused = await http.get("/v1/models", headers=bearer(issued))
+    login = await http.post("/v1/chatserve/login", json={"key": issued.secret})
+    wrong = await http.get("/v1/models", headers={"authorization": f"Bearer {issued.secret[:-1]}!"})
+
+    assert [(each.status_code, each.json()["error"]["code"]) for each in (refused, login)] == [
+        (401, "key_expired"),
+        (401, "key_expired"),
+    ]
+    assert "expired" in refused.json()["error"]["message"]
+    assert wrong.json()["error"]["code"] == "invalid_api_key"
+    assert (await ask(secured, "POST", f"{KEYS}/{issued.key.key_id}/rotate"))[0] == 409
+
+
 async def test_keys_are_listed_by_tenant_without_their_secrets(secured: Secured) -> None:
     _, first = await ask(secured, "GET", KEYS, params={"tenant": "acme", "limit": 1})
     last_id = first["data"][0]["id"]
@@ -107,6 +145,7 @@ async def test_keys_are_listed_by_tenant_without_their_secrets(secured: Secured)
         (KEYS, {"tenant": "acme", "user": "eve", "role": "root"}, 400, "role"),
         (KEYS, {"tenant": "acme", "user": "eve", "expires_at": 1}, 400, "expires_at"),
         (KEYS, {"tenant": "unknown", "user": "eve"}, 404, None),
+        (f"{KEYS}/unknown", {"label": "x"}, 404, None),
         (f"{KEYS}/unknown/rotate", {}, 404, None),
         (f"{KEYS}/unknown/rotate", {"grace_s": -1}, 400, "grace_s"),
     ],
@@ -139,6 +178,7 @@ async def test_what_makes_no_sense_is_refused(
             "quotas.connection",
             "connections",
         ),
+        (f"{KEYS}/unknown", {"expires": 5}, "expires", "expires_at"),
         (f"{KEYS}/unknown/rotate", {"grace": 5}, "grace", "grace_s"),
     ],
     ids=str,
@@ -188,6 +228,7 @@ async def test_a_parameter_that_nobody_knows_is_refused(
         ("GET", f"{TENANTS}/acme"),
         ("POST", KEYS),
         ("GET", f"{KEYS}/unknown"),
+        ("POST", f"{KEYS}/unknown"),
         ("DELETE", f"{KEYS}/unknown"),
         ("POST", f"{KEYS}/unknown/rotate"),
     ],

@@ -11,7 +11,7 @@ import pytest
 from chatserve.errors import Conflict, InvalidRequest, NotFound
 from chatserve.identity import Identity, Role
 from chatserve.store import api_keys, keys
-from chatserve.store.api_keys import ApiKey, Grant, IssuedKey, parse_secret, place_of
+from chatserve.store.api_keys import ApiKey, Grant, IssuedKey, KeyChange, parse_secret, place_of
 from chatserve.store.codec import pairs
 from chatserve.store.connection import Store
 from chatserve.store.tenant_bell import AccessNews
@@ -120,6 +120,73 @@ async def test_an_expired_key_holds_no_more(store: Store) -> None:
     assert valid is not None
     assert valid.valid_until == issued.key.expires_at
     assert await store.api_keys.check(grant) is None
+
+
+async def test_an_expired_key_is_told_from_an_unknown_one_by_its_secret_alone(
+    store: Store,
+) -> None:
+    issued = await issue(store)
+    grant = grant_of(issued.secret)
+    before = await store.api_keys.has_expired(grant)
+
+    await set_field(store, issued.key.key_id, "expires_at", int(time.time()))
+
+    assert not before
+    assert await store.api_keys.has_expired(grant)
+    assert not await store.api_keys.has_expired(Grant(grant.key_id, "f" * 64))
+    with pytest.raises(Conflict):
+        await store.api_keys.rotate(issued.key.key_id)
+
+
+async def test_a_change_leaves_the_rest_of_a_key_and_its_secret(store: Store) -> None:
+    issued = await issue(store, replace(KEY, expires_at=int(time.time()) + 1000))
+    cursor, _ = await store.tenant_bell.history()
+
+    changed = await store.api_keys.update(
+        issued.key.key_id, KeyChange(quotas=Quotas(tokens_per_minute=5), expires_at="never")
+    )
+
+    assert changed == replace(issued.key, quotas=Quotas(tokens_per_minute=5), expires_at=None)
+    valid = await store.api_keys.check(grant_of(issued.secret))
+    assert valid is not None
+    assert valid.key == changed
+    _, news = await store.tenant_bell.wait(cursor, 1)
+    assert news == [AccessNews("acme", issued.key.key_id, is_revoked=False)]
+
+
+async def test_an_expired_key_may_be_let_last_longer(store: Store) -> None:
+    issued = await issue(store)
+    await set_field(store, issued.key.key_id, "expires_at", int(time.time()))
+    later = int(time.time()) + 1000
+
+    labelled = await store.api_keys.update(issued.key.key_id, KeyChange(label="old"))
+    await store.api_keys.update(issued.key.key_id, KeyChange(expires_at=later))
+
+    assert labelled is not None
+    assert labelled.is_expired
+    assert await store.api_keys.check(grant_of(issued.secret)) is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        KeyChange(label="a\nb"),
+        KeyChange(expires_at=1),
+        KeyChange(quotas=Quotas(connections=-1)),
+        KeyChange(quotas=Quotas(pinned_pages=1)),
+    ],
+    ids=str,
+)
+async def test_a_change_that_is_not_allowed_changes_nothing(
+    store: Store, change: KeyChange
+) -> None:
+    issued = await issue(store)
+
+    with pytest.raises(InvalidRequest):
+        await store.api_keys.update(issued.key.key_id, change)
+
+    assert await store.api_keys.get(issued.key.key_id) == issued.key
+    assert await store.api_keys.update("0" * 16, KeyChange(label="x")) is None
 
 
 async def test_after_a_rotation_only_the_new_secret_holds(store: Store) -> None:

@@ -9,10 +9,12 @@ import pytest
 
 from chatserve.admin.key_command import run_key_command
 from chatserve.admin.key_config import KeyConfig
+from chatserve.admin.table import moment_of
 from chatserve.admin.tenant_command import run_tenant_command
 from chatserve.admin.tenant_config import TenantConfig
 from chatserve.command_line import load_config
 from chatserve.errors import ConfigError, Conflict, NotFound
+from chatserve.store import keys
 from chatserve.store.api_keys import ApiKey, parse_secret
 from chatserve.store.connection import Store
 from chatserve.store.tenants import Quotas, Tenant
@@ -139,9 +141,53 @@ async def test_a_key_is_rotated_and_revoked(store: Store, shell: Shell) -> None:
     revoked = await shell.run(f"key revoke {added['key_id']}")
 
     assert rotated["secret"] != added["secret"]
-    assert {**rotated, "secret": ""} == {**added, "secret": ""}
+    until = rotated["old_secret_until"]
+    assert abs(until - time.time() - 3600) < 60
+    assert {**rotated, "secret": ""} == {**added, "secret": "", "old_secret_until": until}
     assert revoked == f"revoked key {added['key_id']}\n"
     assert await store.api_keys.list(10) == []
+
+
+async def test_set_changes_of_a_key_what_is_given(store: Store, shell: Shell) -> None:
+    await shell.run("tenant add acme")
+    added = await shell.json(
+        "key add --tenant acme --user bob --connections 2 --tokens-per-minute 9 --expires 1h"
+    )
+    key_id = added["key_id"]
+
+    first = await shell.json(
+        f"key set {key_id} --connections none --label laptop --role operator --expires 90d"
+    )
+    second = await shell.json(f"key set {key_id} --expires never")
+
+    assert abs(first["expires_at"] - time.time() - 90 * 24 * 3600) < 60
+    assert (first["quotas"], first["label"], first["role"]) == (
+        {"tokens_per_minute": 9},
+        "laptop",
+        "operator",
+    )
+    assert second == {**first, "expires_at": None}
+
+
+async def test_the_end_of_a_key_and_of_its_old_secret_are_shown_to_the_minute(
+    store: Store, shell: Shell
+) -> None:
+    """There used to be the day alone, and nothing of an old secret that still works."""
+    await shell.run("tenant add acme")
+    added = await shell.json("key add --tenant acme --user bob --expires 1h")
+    key_id = added["key_id"]
+    await shell.run(f"key rotate {key_id} --grace 30m")
+    minutes = [moment_of(int(time.time()) + wait_s) for wait_s in (3600, 1800, 3599, 1799)]
+
+    before = await shell.run(f"key show {key_id}")
+    name = keys.GLOBAL.key(keys.API_KEY + key_id)
+    await store.commands.call("HSET", name, "expires_at", int(time.time()) - 60)
+    after = await shell.run("key list")
+
+    assert sum(minute in before for minute in minutes) >= 2
+    assert f"{moment_of(int(time.time()) - 60)}, expired" in after
+    with pytest.raises(Conflict, match="has expired"):
+        await shell.run(f"key rotate {key_id}")
 
 
 async def test_list_shows_the_keys_of_one_tenant_or_of_all(store: Store, shell: Shell) -> None:
@@ -168,6 +214,7 @@ async def test_list_shows_the_keys_of_one_tenant_or_of_all(store: Store, shell: 
         ("key show unknown", NotFound),
         ("key rotate unknown", NotFound),
         ("key revoke unknown", NotFound),
+        ("key set unknown --label x", NotFound),
     ],
 )
 async def test_what_cannot_be_done_is_one_error(
@@ -189,6 +236,9 @@ async def test_what_cannot_be_done_is_one_error(
         ("tenant add acme --connections -1", "must be from 0 to"),
         ("tenant drop acme", "must be one of list, add, show, set, remove"),
         ("key add --tenant acme", "--tenant and --user"),
+        ("tenant set acme", "say what is to change, by any of --models"),
+        ("key set k", "say what is to change, by any of --role, --label, --expires"),
+        ("key set k --tenant acme --label x", "--tenant is not for `key set`"),
         ("key rotate", "name a key by its id"),
         ("key rotate k --expires 1d", "--expires is not for `key rotate`"),
         ("key add --tenant a --user b --expires 3", "such as 90d"),
