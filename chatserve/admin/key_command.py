@@ -11,7 +11,7 @@ from typing import Any, TextIO, TypeVar
 from chatserve.admin.key_config import KeyConfig
 from chatserve.admin.output import write_text
 from chatserve.admin.quota_flags import KEY_QUOTAS, quotas_in_words, with_flags
-from chatserve.admin.store_access import service_store
+from chatserve.admin.store_access import known_tenant, service_store
 from chatserve.admin.table import NOTHING, as_table, day_of, moment_of
 from chatserve.errors import NotFound
 from chatserve.identity import Role
@@ -66,6 +66,8 @@ async def _answer(store: Store, config: KeyConfig) -> str:
         case "revoke":
             return await _revoke(store, config, key_id)
         case _:
+            if config.tenant is not None:
+                await known_tenant(store, config.tenant)
             return _printed([key async for key in _keys(store, config.tenant)], config)
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from chatserve.errors import ConfigError, InvalidRequest, StoreError
+from chatserve.errors import ConfigError, InvalidRequest, NotFound, StoreError
 from chatserve.store.connection import Store, open_store
 from chatserve.store.embedded_files import STORE_FOLDER, socket_url
 from chatserve.store.tenants import Tenant
@@ -40,6 +40,18 @@ async def all_tenants(store: Store) -> AsyncIterator[Tenant]:
         for tenant in some:
             yield tenant
         after = some[-1].name
+
+
+async def known_tenant(store: Store, name: str) -> Tenant:
+    """Return the tenant of a name, or raise NotFound."""
+    tenant = await store.tenants.get(name)
+    if tenant is None:
+        raise no_tenant(name)
+    return tenant
+
+
+def no_tenant(name: str) -> NotFound:
+    return NotFound(f"there is no tenant {name[:80]!r}")
 
 
 async def _open(redis_url: str | None, data_dir: Path) -> Store:

@@ -9,10 +9,9 @@ from typing import TextIO
 
 from chatserve.admin.output import write_text
 from chatserve.admin.quota_flags import TENANT_QUOTAS, quotas_in_words, with_flags
-from chatserve.admin.store_access import all_tenants, service_store
+from chatserve.admin.store_access import all_tenants, known_tenant, no_tenant, service_store
 from chatserve.admin.table import as_table, day_of
 from chatserve.admin.tenant_config import ALL_MODELS, TenantConfig
-from chatserve.errors import NotFound
 from chatserve.store.codec import dump_json
 from chatserve.store.connection import Store
 from chatserve.store.tenant_removal import remove_tenant
@@ -47,7 +46,7 @@ async def _tenants(store: Store, config: TenantConfig) -> list[Tenant]:
             tenant = Tenant(name, quotas=quotas, models=_models(config) or ())
             return [await store.tenants.add(tenant)]
         case "show":
-            return [await _known(store, name)]
+            return [await known_tenant(store, name)]
         case "set":
             return [await _set(store, config, name)]
         case _:
@@ -55,11 +54,11 @@ async def _tenants(store: Store, config: TenantConfig) -> list[Tenant]:
 
 
 async def _set(store: Store, config: TenantConfig, name: str) -> Tenant:
-    before = await _known(store, name)
+    before = await known_tenant(store, name)
     quotas = Quotas.from_dict(with_flags(config, TENANT_QUOTAS, before.quotas.to_dict()))
     tenant = await store.tenants.update(name, quotas=quotas, models=_models(config))
     if tenant is None:
-        raise _no_tenant(name)
+        raise no_tenant(name)
     return tenant
 
 
@@ -67,7 +66,7 @@ async def _remove(store: Store, config: TenantConfig) -> str:
     name = config.name or ""
     removed = await remove_tenant(store, name)
     if removed is None:
-        raise _no_tenant(name)
+        raise no_tenant(name)
     if config.as_json:
         return dump_json({"name": name, **asdict(removed)}) + "\n"
     return (
@@ -81,13 +80,6 @@ def _models(config: TenantConfig) -> tuple[str, ...] | None:
     return () if config.models == (ALL_MODELS,) else config.models
 
 
-async def _known(store: Store, name: str) -> Tenant:
-    tenant = await store.tenants.get(name)
-    if tenant is None:
-        raise _no_tenant(name)
-    return tenant
-
-
 def _printed(tenants: Sequence[Tenant], config: TenantConfig) -> str:
     if config.as_json:
         documents = [{**asdict(tenant), "quotas": tenant.quotas.to_dict()} for tenant in tenants]
@@ -99,7 +91,3 @@ def _row(tenant: Tenant) -> tuple[str, ...]:
     name = f"{tenant.name} (being removed)" if tenant.is_closed else tenant.name
     models = ",".join(tenant.models) or ALL_MODELS
     return name, day_of(tenant.created_at), models, quotas_in_words(tenant.quotas.to_dict())
-
-
-def _no_tenant(name: str) -> NotFound:
-    return NotFound(f"there is no tenant {name[:80]!r}")

@@ -1,15 +1,15 @@
 """`chatserve usage`: what tenants and their users have used.
 
-Owns whose rows are read and how they are printed. They are counted in the store.
+Owns whose rows are read and how they are printed. They are counted in the store. Those of a tenant
+that was removed count like any others: they may have to be paid for.
 """
 
-from collections.abc import AsyncIterator
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TextIO
 
 from chatserve.admin.output import write_text
-from chatserve.admin.store_access import all_tenants, service_store
+from chatserve.admin.store_access import known_tenant, service_store
 from chatserve.admin.table import as_table
 from chatserve.admin.usage_config import UsageConfig
 from chatserve.engine.api import DEFAULT_TENANT
@@ -26,6 +26,7 @@ async def run_usage_command(config: UsageConfig, out: TextIO) -> int:
     """Print what was asked for and return the exit code.
 
     Raises:
+        NotFound: There is no such tenant, and nothing is counted of one.
         StoreError: The store does not answer.
         OutputError: The output cannot be written.
     """
@@ -43,20 +44,18 @@ async def _rows(store: Store, config: UsageConfig) -> list[UsageRow]:
     last = datetime.now(UTC).date()
     first = last - timedelta(days=config.days - 1)
     rows: list[UsageRow] = []
-    async for tenant in _tenants(store, config.tenant):
+    for tenant in await _tenants(store, config.tenant):
         rows += await store.usage.read(tenant, first, last)
     return rows
 
 
-async def _tenants(store: Store, named: str | None) -> AsyncIterator[str]:
-    """Yield the tenant that was named, or all; requests without a key are of the default one."""
-    if named is not None:
-        yield named
-        return
-    yield DEFAULT_TENANT
-    async for tenant in all_tenants(store):
-        if tenant.name != DEFAULT_TENANT:
-            yield tenant.name
+async def _tenants(store: Store, named: str | None) -> list[str]:
+    """Return the tenant that was named, or all that have used anything."""
+    if named is None:
+        return await store.usage.tenants()
+    if named != DEFAULT_TENANT and not await store.usage.knows(named):
+        await known_tenant(store, named)
+    return [named]
 
 
 def _as_json(report: UsageReport, group: str) -> str:

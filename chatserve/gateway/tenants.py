@@ -114,6 +114,8 @@ async def list_keys(request: Request) -> Response:
     services = _services(request, "limit", "after", "tenant")
     limit = page_limit(request)
     tenant, after = request.query_params.get("tenant"), request.query_params.get("after")
+    if tenant is not None and await services.store.tenants.get(tenant) is None:
+        raise _no_tenant(tenant)
     last = await _known_key(services, after) if after is not None else None
     found = await services.store.api_keys.list(
         limit + 1, tenant=tenant, after=place_of(last) if last is not None else ""

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from chatserve.error_codes import ErrorCode
-from chatserve.errors import Forbidden, InvalidRequest
+from chatserve.errors import Forbidden, InvalidRequest, NotFound
 from chatserve.gateway.identity import identity_of
 from chatserve.gateway.operations import Operation, Query, text
 from chatserve.gateway.query import check_names
@@ -20,6 +20,7 @@ from chatserve.gateway.replies import json_response
 from chatserve.gateway.services import Services
 from chatserve.identity import Identity, is_tenant_name
 from chatserve.protocol.errors import describe
+from chatserve.store.connection import Store
 from chatserve.store.usage_report import UsageGroup, UsageReport, report_of
 
 MAX_DAYS = 400
@@ -46,6 +47,8 @@ async def get_usage(request: Request) -> Response:
     services: Services = request.app.state.services
     identity = identity_of(request)
     query = _parse(request, identity)
+    if query.tenant != identity.tenant:
+        await _check_known(services.store, query.tenant)
     user = None if identity.is_operator else identity.user
     rows = await services.store.usage.read(query.tenant, query.first, query.last, user=user)
     return json_response(_body(query, report_of(rows, query.group)))
@@ -67,6 +70,13 @@ def _tenant(request: Request, identity: Identity) -> str:
     if name != identity.tenant and not identity.is_operator:
         raise Forbidden("only an operator sees other tenants", code=ErrorCode.OPERATOR_ONLY)
     return name
+
+
+async def _check_known(store: Store, tenant: str) -> None:
+    """Raise NotFound for a tenant that there is not, and of which nothing is counted."""
+    if not await store.usage.knows(tenant) and await store.tenants.get(tenant) is None:
+        message = f"there is no tenant {describe(tenant)}"
+        raise NotFound(message, code=ErrorCode.TENANT_NOT_FOUND, param="tenant")
 
 
 def _day(request: Request, name: str, default: date) -> date:
@@ -123,5 +133,6 @@ OPERATIONS = (
             Query("to", _DATE),
             Query("group_by", {"enum": [group.value for group in UsageGroup]}),
         ),
+        errors=(404,),
     ),
 )

@@ -36,6 +36,7 @@ front of each script.
     parallel:{scope}     zset    a day, refreshed   enqueue, append, (2)         enqueue
     connections:{scope}  zset    seconds, renewed   ConnectionLeases             ConnectionLeases
     usage:{tenant, day}  hash    400 days           append, (2)                  UsageCounters
+    usage-tenants        zset    400 days           append, (2)                  UsageCounters
     worker:{id}          string  its heartbeat      Workers.heartbeat            Workers.live
     digest:{worker}      string  its heartbeat      Workers.publish_digest       Workers.digests
     cache-watch:{w}      string  seconds, renewed   CacheSnapshots.watch         CacheSnapshots
@@ -101,6 +102,7 @@ METERS = "meters:"
 PARALLEL = "parallel:"
 CONNECTIONS = "connections:"
 USAGE = "usage:"
+USAGE_TENANTS = "usage-tenants"
 WORKER = "worker:"
 DIGEST = "digest:"
 CACHE_WATCH = "cache-watch:"
@@ -214,6 +216,7 @@ _LUA_KINDS = {
     "parallel": PARALLEL,
     "connections": CONNECTIONS,
     "usage": USAGE,
+    "usage_tenants": USAGE_TENANTS,
     "leases": LEASES,
     "deadlines": DEADLINES,
     "sessions": SESSIONS,

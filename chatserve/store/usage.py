@@ -62,6 +62,19 @@ class UsageCounters:
         self._redis = redis
         self._partitions = partitions
 
+    async def tenants(self) -> list[str]:
+        """Return whoever something is counted of, by name; they may have been removed since."""
+        found: list[str] = []
+        for partition in self._partitions.all:
+            name = partition.key(keys.USAGE_TENANTS)
+            found += await self._redis.call("ZRANGE", name, 0, -1)
+        return sorted(found)
+
+    async def knows(self, tenant: str) -> bool:
+        """Return whether anything is counted of a tenant."""
+        name = self._partitions.of_tenant(tenant).key(keys.USAGE_TENANTS)
+        return await self._redis.call("ZSCORE", name, tenant) is not None
+
     async def read(
         self, tenant: str, first: date, last: date, *, user: str | None = None
     ) -> list[UsageRow]:

@@ -7,6 +7,7 @@ import pytest
 from gateway.limited_service import TENANT, Caller, limited_service, secret_of
 
 from chatserve.identity import Role
+from chatserve.store.tenant_removal import remove_tenant
 from chatserve.store.tenants import NO_QUOTAS, Tenant
 
 PATH = "/v1/chatserve/usage"
@@ -79,10 +80,17 @@ async def test_other_tenants_are_for_operators(store_url: str) -> None:
 
         seen = await usage_of(boss, tenant=TENANT)
         own = await usage_of(boss)
+        missing = await boss.get(PATH, tenant="nobody")
+        await remove_tenant(store, TENANT)
+        removed = await usage_of(boss, tenant=TENANT)
+        await store.tenants.add(Tenant(TENANT))
+        ann = Caller(ann.service, await secret_of(store, "ann"))
         refused = await ann.get(PATH, tenant="zeta")
         unknown = await ann.get(PATH, tenant="nobody")
 
     assert (seen["tenant"], seen["total"]["requests"]) == (TENANT, 1)
+    assert removed == seen
+    assert (missing.status_code, missing.json()["error"]["param"]) == (404, "tenant")
     assert (own["tenant"], own["total"]["requests"]) == ("zeta", 0)
     assert (refused.status_code, refused.json()) == (403, unknown.json())
     assert refused.json()["error"]["code"] == "operator_only"

@@ -211,6 +211,7 @@ async def test_list_shows_the_keys_of_one_tenant_or_of_all(store: Store, shell: 
         ("tenant add acme", Conflict),
         ("key add --tenant unknown --user bob", NotFound),
         ("key add --tenant acme --user b/b", ConfigError),
+        ("key list --tenant unknown", NotFound),
         ("key show unknown", NotFound),
         ("key rotate unknown", NotFound),
         ("key revoke unknown", NotFound),

@@ -11,8 +11,9 @@ from store.store_helpers import append, enqueue
 from chatserve.admin.usage_command import run_usage_command
 from chatserve.admin.usage_config import UsageConfig
 from chatserve.command_line import load_config
-from chatserve.errors import ConfigError, StoreError
+from chatserve.errors import ConfigError, NotFound, StoreError
 from chatserve.store.connection import Store
+from chatserve.store.tenant_removal import remove_tenant
 from chatserve.store.tenants import Tenant
 
 
@@ -65,12 +66,32 @@ async def test_json_is_for_programs(store: Store, server_url: str) -> None:
     assert report == {"data": [{"model": "tiny", **sums}], "total": sums}
 
 
-async def test_tenant_without_usage_has_an_empty_table(store: Store, server_url: str) -> None:
-    await store.probe()
+async def test_removed_tenants_stay_in_the_table_and_in_the_total(
+    store: Store, server_url: str
+) -> None:
+    """They used to be there only where one asked for them by name."""
+    await fill(store)
+    before = await usage(server_url)
 
-    lines = (await usage(server_url, "--tenant", "nobody")).splitlines()
+    await remove_tenant(store, "org")
+
+    assert await usage(server_url) == before
+    assert await usage(server_url, "--tenant", "org") == before
+
+
+async def test_tenant_without_usage_has_an_empty_table(store: Store, server_url: str) -> None:
+    await store.tenants.add(Tenant("idle"))
+
+    lines = (await usage(server_url, "--tenant", "idle")).splitlines()
 
     assert [line.split()[0] for line in lines] == ["TENANT", "total"]
+
+
+async def test_tenant_that_there_never_was_is_an_error(store: Store, server_url: str) -> None:
+    await store.probe()
+
+    with pytest.raises(NotFound, match="no tenant 'nobody'"):
+        await usage(server_url, "--tenant", "nobody")
 
 
 async def test_without_a_store_it_says_so(tmp_path: Path) -> None:
