@@ -21,6 +21,7 @@ from chatserve.admin.output import (
     Console,
     ReaderGone,
     standard_output,
+    terminal,
     write_failure,
     write_text,
 )
@@ -129,6 +130,9 @@ def _models(config: ModelsConfig) -> int:
     from chatserve.model_fetch import fetch_if_missing
 
     if config.action == "fetch":
+        if config.model not in CATALOG:
+            known = ", ".join(CATALOG)
+            raise ConfigError(f"models fetch: {config.model!r} is none of what there is: {known}")
         path = fetch_if_missing(config.model, config.data_dir, sys.stderr)
         write_text(standard_output(), f"{config.model} is in {path}\n")
         return 0
@@ -156,7 +160,7 @@ def _administer(config: TenantConfig | KeyConfig | PromptConfig | UsageConfig) -
 def _tenant(config: TenantConfig) -> int:
     from chatserve.admin.tenant_command import run_tenant_command
 
-    return asyncio.run(run_tenant_command(config, standard_output()))
+    return asyncio.run(run_tenant_command(config, _console()))
 
 
 def _key(config: KeyConfig) -> int:
@@ -168,11 +172,14 @@ def _key(config: KeyConfig) -> int:
 def _prompt(config: PromptConfig) -> int:
     from chatserve.admin.prompt_command import run_prompt_command
 
-    console = Console(standard_output(), sys.stderr or io.StringIO())
-    return asyncio.run(run_prompt_command(config, console))
+    return asyncio.run(run_prompt_command(config, _console()))
 
 
 def _usage(config: UsageConfig) -> int:
     from chatserve.admin.usage_command import run_usage_command
 
     return asyncio.run(run_usage_command(config, standard_output()))
+
+
+def _console() -> Console:
+    return Console(standard_output(), sys.stderr or io.StringIO(), terminal())

@@ -111,14 +111,14 @@ class TooManyInFlight(ClientError):
     """A connection has as many responses in flight as it may have."""
 
     status = 429
-    type = "too_many_requests"
+    type = "rate_limit_error"
 
 
 class QueueFull(ClientError):
     """The queue has no room; retry after `retry_after_s` seconds."""
 
     status = 429
-    type = "too_many_requests"
+    type = "rate_limit_error"
 
     def __init__(self, message: str, *, retry_after_s: int):
         super().__init__(message, code=ErrorCode.QUEUE_FULL)
@@ -129,7 +129,7 @@ class RateLimited(ClientError):
     """A tenant or a key uses as much as it may; `limits` are the headers that tell what is left."""
 
     status = 429
-    type = "too_many_requests"
+    type = "rate_limit_error"
 
     def __init__(
         self, message: str, *, retry_after_s: int, limits: Mapping[str, str] | None = None

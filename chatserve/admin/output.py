@@ -24,10 +24,22 @@ class ReaderGone(OutputError):
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """Where results go, and where the way to them is shown."""
+    """Where results go, where the way to them is shown, and who answers questions, if anybody."""
 
     out: TextIO
     progress: TextIO
+    answers: TextIO | None = None
+
+    def confirms(self, question: str) -> bool:
+        """Return whether somebody at a terminal says yes."""
+        assert self.answers is not None, "nobody is there to be asked"
+        write_text(self.progress, f"{question} [y/N] ")
+        return self.answers.readline().strip().lower() in ("y", "yes")
+
+
+def terminal() -> TextIO | None:
+    """Return the standard input where a person is at it."""
+    return sys.stdin if sys.stdin is not None and sys.stdin.isatty() else None
 
 
 def standard_output() -> TextIO:

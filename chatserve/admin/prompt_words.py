@@ -23,8 +23,10 @@ def settings_of(prompt: NamedPrompt) -> str:
 def versions_of(shown: NamedPrompt, current: NamedPrompt, kept: Sequence[NamedPrompt]) -> str:
     """Return which version is shown, what there is beside it, and which variables it has."""
     is_current = shown.version == current.version
-    others = ", ".join(str(each.version) for each in kept if each.version != shown.version)
-    line = f"version {shown.version}" + (", current" if is_current else f", not {current.version}")
+    named = {shown.version, current.version}
+    others = ", ".join(str(each.version) for each in kept if each.version not in named)
+    line = f"version {shown.version}"
+    line += ", current" if is_current else f"; version {current.version} is current"
     line += f"; kept too: {others}" if others else ""
     if shown.variables:
         line += "; variables: " + ", ".join(_variable(shown, name) for name in shown.variables)

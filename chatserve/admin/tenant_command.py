@@ -1,40 +1,62 @@
 """`chatserve tenant`: what an operator does with the tenants.
 
-Owns the actions and what they print. The rules and bounds are the store's.
+Owns the actions, what they print, and what they ask. The rules and bounds are the store's.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TextIO
 
-from chatserve.admin.output import write_text
+from chatserve.admin.output import Console, write_lines, write_text
 from chatserve.admin.quota_flags import TENANT_QUOTAS, quotas_in_words, with_flags
 from chatserve.admin.store_access import all_tenants, known_tenant, no_tenant, service_store
 from chatserve.admin.table import as_table, day_of
 from chatserve.admin.tenant_config import ALL_MODELS, TenantConfig
+from chatserve.errors import ConfigError
 from chatserve.store.codec import dump_json
 from chatserve.store.connection import Store
 from chatserve.store.tenant_removal import remove_tenant
 from chatserve.store.tenants import Quotas, Tenant
+from chatserve.wording import counted
+
+_FIRST_TENANT = """
+This is the first tenant. From now on everything needs a key: pages and connections that are open
+without one are closed. To make one:
+    chatserve key add --tenant {name} --user NAME --role operator
+"""
 
 _HEADINGS = ("TENANT", "SINCE", "MODELS", "QUOTAS")
 
 
-async def run_tenant_command(config: TenantConfig, out: TextIO) -> int:
-    """Do what was asked and return the exit code.
+async def run_tenant_command(config: TenantConfig, console: Console) -> int:
+    """Do what was asked and return the exit code, 1 for a removal that was not confirmed.
 
     Raises:
-        ConfigError: A name or a quota is not allowed.
+        ConfigError: A name or a quota is not allowed, or nobody is there to confirm a removal.
         NotFound, Conflict: There is no such tenant, or there is one already.
         StoreError: The store does not answer.
         OutputError: The output cannot be written.
     """
     async with service_store(config.redis_url, config.data_dir) as store:
         if config.action == "remove":
-            write_text(out, await _remove(store, config))
-        else:
-            write_text(out, _printed(await _tenants(store, config), config))
+            return await _remove(store, config, console)
+        is_first = config.action == "add" and not await store.tenants.any()
+        tenants = await _tenants(store, config)
+        write_text(console.out, _printed(tenants, config))
+        if config.models is not None:
+            await _note_unserved(store, tenants[0], console)
+        if is_first:
+            write_lines(console.progress, _FIRST_TENANT.format(name=tenants[0].name).splitlines())
     return 0
+
+
+async def _note_unserved(store: Store, tenant: Tenant, console: Console) -> None:
+    """Say which models nobody serves now: one that may come yet, or a slip."""
+    served = sorted({beat.model for beat in await store.workers.live()})
+    unserved = [name for name in tenant.models if name not in served]
+    if unserved:
+        known = ", ".join(served) or "none"
+        line = f"note: nobody serves {', '.join(map(repr, unserved))} now; served: {known}"
+        write_lines(console.progress, [line])
 
 
 async def _tenants(store: Store, config: TenantConfig) -> list[Tenant]:
@@ -62,16 +84,33 @@ async def _set(store: Store, config: TenantConfig, name: str) -> Tenant:
     return tenant
 
 
-async def _remove(store: Store, config: TenantConfig) -> str:
+async def _remove(store: Store, config: TenantConfig, console: Console) -> int:
     name = config.name or ""
+    if not config.is_confirmed and not await _is_confirmed(store, name, console):
+        write_lines(console.progress, ["nothing was removed"])
+        return 1
     removed = await remove_tenant(store, name)
     if removed is None:
         raise no_tenant(name)
     if config.as_json:
-        return dump_json({"name": name, **asdict(removed)}) + "\n"
-    return (
-        f"removed tenant {name!r}: {removed.num_keys} keys, {removed.num_prompts} prompts, "
-        f"{removed.num_sessions} conversations, {removed.num_responses} other responses\n"
+        write_text(console.out, dump_json({"name": name, **asdict(removed)}) + "\n")
+        return 0
+    counts = (
+        counted(removed.num_keys, "key"),
+        counted(removed.num_prompts, "prompt"),
+        counted(removed.num_sessions, "conversation"),
+        counted(removed.num_responses, "other response"),
+    )
+    write_lines(console.out, [f"removed tenant {name!r}: {', '.join(counts)}"])
+    return 0
+
+
+async def _is_confirmed(store: Store, name: str, console: Console) -> bool:
+    await known_tenant(store, name)
+    if console.answers is None:
+        raise ConfigError("tenant remove: this cannot be undone; say --yes where nobody can answer")
+    return console.confirms(
+        f"Erase tenant {name!r} with all its keys, prompts, conversations and responses, for good?"
     )
 
 

@@ -29,7 +29,7 @@ _TAKES = {
     "add": _CHANGES | {"name", "as_json"},
     "show": frozenset({"name", "as_json"}),
     "set": _CHANGES | {"name", "as_json"},
-    "remove": frozenset({"name", "as_json"}),
+    "remove": frozenset({"name", "is_confirmed", "as_json"}),
 }
 
 
@@ -64,6 +64,13 @@ class TenantConfig:
     connections: int | str | None = quota_flag("connections", "add, set: WebSockets at a time")
     pinned_pages: int | str | None = quota_flag(
         "pinned_pages", "add, set: KV pages of its pinned prompts"
+    )
+    is_confirmed: bool = setting(
+        "--yes",
+        "remove: do not ask, as a script cannot answer",
+        kinds.switch(value=True),
+        default=False,
+        is_variable=False,
     )
     as_json: bool = json_flag()
     redis_url: str | None = store_flag()

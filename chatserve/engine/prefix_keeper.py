@@ -30,6 +30,7 @@ from chatserve.engine.request import Request
 from chatserve.engine.saved_prefixes import SavedPrefixes
 from chatserve.engine.scheduler import Scheduler
 from chatserve.errors import InvalidRequest
+from chatserve.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -211,8 +212,7 @@ def _retention(prefix: KeptPrefix) -> Retention:
 
 def _explain(shortfall: Shortfall) -> str:
     whose = "a tenant may pin" if shortfall.is_tenants else "may be pinned in this pool"
-    pages = "page" if shortfall.needed == 1 else "pages"
     return (
-        f"it needs {shortfall.needed} more {pages}, {shortfall.left} are left of the "
-        f"{shortfall.limit} pages that {whose}"
+        f"it needs {counted(shortfall.needed, 'more page')}, with {shortfall.left} left of "
+        f"{shortfall.limit} that {whose}"
     )

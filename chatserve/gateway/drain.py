@@ -120,7 +120,7 @@ class DrainGate:
 def draining() -> Unavailable:
     """Return what is said to whoever asks a gateway that stops for anything new."""
     return Unavailable(
-        "this gateway is about to stop: connect again, and resume what was running",
+        "this gateway is about to stop: ask again; a stored response goes on and can be resumed",
         code=ErrorCode.DRAINING,
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 from chatserve.error_codes import ErrorCode
 from chatserve.errors import ClientError, InvalidRequest, RateLimited
 from chatserve.store.limits import Allowance, Allowances, Limited
+from chatserve.wording import counted
 
 LIMIT_HEADERS = tuple(
     f"x-ratelimit-{what}-{name}"
@@ -18,9 +19,9 @@ LIMIT_HEADERS = tuple(
 )
 
 _WORDS = {
-    "requests": "requests per minute",
-    "tokens": "tokens per minute",
-    "parallel": "responses at a time",
+    "requests": ("request", "per minute"),
+    "tokens": ("token", "per minute"),
+    "parallel": ("response", "at a time"),
 }
 
 
@@ -56,18 +57,18 @@ def refusal_of(limited: Limited) -> ClientError:
     One that needs more than a whole limit is a bad request: with a 429, clients would send it again
     for ever.
     """
-    words = _WORDS[limited.name]
+    noun, per = _WORDS[limited.name]
     whose = "this tenant" if limited.scope.startswith("tenant:") else "this key"
+    bound = f"{whose} is limited to {counted(limited.limit, noun)} {per}"
     if limited.retry_ms is None:
         return InvalidRequest(
-            f"the request may come to {limited.needed} {words}, and {whose} is limited to "
-            f"{limited.limit}: it can never be served",
+            f"the request may need {limited.needed:,}, and {bound}: it can never be served",
             code=ErrorCode.OVER_LIMIT,
         )
     retry_after_s = math.ceil(limited.retry_ms / 1e3)
     return RateLimited(
-        f"{whose} is limited to {limited.limit} {words}: {limited.remaining} are left, and the "
-        f"request may come to {limited.needed}; try again in {retry_after_s} s",
+        f"{bound}, with {limited.remaining:,} left, and the request may need {limited.needed:,}; "
+        f"try again in {retry_after_s} s",
         retry_after_s=retry_after_s,
         limits=limit_headers(limited.allowances),
     )

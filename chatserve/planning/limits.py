@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from chatserve.planning.inputs import PlanInputs, Workload
 from chatserve.planning.step_time import StepTimes
-from chatserve.planning.wording import counted
+from chatserve.wording import counted
 
 MIN_SEQS, MAX_SEQS = 8, 256
 """Range of what is recommended.

@@ -6,7 +6,7 @@ Owns the conditions and the words of the warnings. Decides nothing: limits are c
 from chatserve.planning.inputs import PlanInputs
 from chatserve.planning.limits import PREFILL_STEP_FACTOR
 from chatserve.planning.step_time import StepTimes
-from chatserve.planning.wording import counted
+from chatserve.wording import counted
 
 
 def context_warnings(

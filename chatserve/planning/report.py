@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from chatserve.planning.plan import Plan
-from chatserve.planning.wording import counted
+from chatserve.wording import counted
 
 
 def as_json(plan: Plan) -> str:

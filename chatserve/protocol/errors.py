@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from chatserve.error_codes import ErrorCode
-from chatserve.errors import AnswerFailed, ClientError, InvalidRequest
+from chatserve.errors import AnswerFailed, ClientError, InvalidRequest, RateLimited
 
 MAX_QUOTED_CHARS = 60
 
@@ -35,10 +35,12 @@ def error_body(error: ClientError) -> dict[str, Any]:
 
 def responses_error_object(error: ClientError) -> dict[str, Any]:
     """Return an error object in the words of the Responses protocol, which are not OpenAI's."""
-    families = {404: "not_found", 429: "too_many_requests"}
-    family = error.type
-    if family == ClientError.type:
-        family = families.get(error.status, "invalid_request")
+    families = {
+        (ClientError.type, 404): "not_found",
+        (RateLimited.type, 429): "too_many_requests",
+    }
+    plain = "invalid_request" if error.type == ClientError.type else error.type
+    family = families.get((error.type, error.status), plain)
     return {**error_object(error), "type": family}
 
 

@@ -61,7 +61,7 @@ def test_a_tenant_may_pin_a_quarter_of_what_all_may(config: EngineConfig) -> Non
     more = keep(config, make_prefix(9))
 
     assert most.state is PrefixState.PINNED
-    assert more.reason == ("it needs 9 more pages, 8 are left of the 8 pages that a tenant may pin")
+    assert more.reason == ("it needs 9 more pages, with 8 left of 8 that a tenant may pin")
 
 
 def test_the_quota_of_tenants_is_a_setting_and_does_not_bind_the_preamble(

@@ -38,7 +38,7 @@ async def test_add_that_is_refused_tells_the_sizes_and_fails(
 
     assert code == 1
     assert terminal.out.getvalue().endswith(
-        "echo: not pinned: it needs 4 more pages, 2 are left of the 2 pages that a tenant may pin\n"
+        "echo: not pinned: it needs 4 more pages, with 2 left of 2 that a tenant may pin\n"
     )
 
 

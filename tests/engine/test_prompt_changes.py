@@ -63,7 +63,7 @@ async def test_show_prints_the_version_asked_for_and_says_which_is_current(
     await terminal.run("show", "support", "--version", "1")
 
     assert terminal.out.getvalue() == "one\n"
-    assert terminal.progress.getvalue() == "version 1, not 2; kept too: 2\n\n"
+    assert terminal.progress.getvalue() == "version 1; version 2 is current\n\n"
 
 
 async def test_show_tells_variables_and_their_defaults(store: Store, terminal: Terminal) -> None:
@@ -160,7 +160,7 @@ async def test_pin_that_finds_no_room_fails(store: Store, terminal: Terminal) ->
         code = await terminal.run("pin", "support")
 
     assert code == 1
-    assert terminal.out.getvalue().endswith("2 are left of the 2 pages that a tenant may pin\n")
+    assert terminal.out.getvalue().endswith("with 2 left of 2 that a tenant may pin\n")
 
 
 @pytest.mark.parametrize("action", ["pin", "unpin"])

@@ -36,7 +36,7 @@ async def test_list_is_a_table_with_a_line_for_each_prompt_and_state(
         "TENANT  NAME      VERSION  MODEL  STATE       TOKENS  PAGES  WORKERS",
         "(all)   preamble  1        echo   pinned      16      1      1",
         "acme    manual    1        echo   not pinned  449     29     1",
-        "    it needs 28 more pages, 8 are left of the 8 pages that a tenant may pin",
+        "    it needs 28 more pages, with 8 left of 8 that a tenant may pin",
         "acme    support   1        echo   pinned      73      5      1",
     ]
 
@@ -147,7 +147,7 @@ async def test_show_tells_what_was_asked_for_and_what_the_worker_made_of_it(
         "'support' of tenant 'acme': to be pinned\n"
         "version 1, current\n"
         "echo: not pinned: it needs 4 more pages, "
-        "2 are left of the 2 pages that a tenant may pin\n\n"
+        "with 2 left of 2 that a tenant may pin\n\n"
     )
 
 

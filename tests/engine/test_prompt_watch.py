@@ -168,7 +168,7 @@ async def test_a_prompt_over_its_tenants_quota_is_refused_with_sizes_and_still_w
 
     assert status.state is PrefixState.REFUSED
     assert status.reason == (
-        f"it needs {status.num_pages} more pages, 2 are left of the 2 pages that a tenant may pin"
+        f"it needs {status.num_pages} more pages, with 2 left of 2 that a tenant may pin"
     )
     assert engine.stats().pages_pinned == 0
     assert (first.cached_tokens, second.cached_tokens) == (0, status.num_tokens)
@@ -181,7 +181,7 @@ async def test_a_quota_of_its_tenant_bounds_what_a_prompt_may_pin(store: Store) 
 
     assert status.state is PrefixState.REFUSED
     assert status.reason is not None
-    assert "3 are left of the 3 pages that a tenant may pin" in status.reason
+    assert "with 3 left of 3 that a tenant may pin" in status.reason
 
 
 async def test_a_refused_prompt_that_is_added_again_is_tried_again(store: Store) -> None:

@@ -57,8 +57,9 @@ async def test_every_generating_route_has_headers_and_refuses_with_a_time_to_wai
     assert 1 <= int(second.headers["retry-after"]) <= 60
     assert second.headers["x-ratelimit-remaining-requests"] == "0"
     error = second.json()["error"]
-    assert (error["type"], error["code"]) == ("too_many_requests", "rate_limit_exceeded")
-    assert "1 requests per minute" in error["message"]
+    family = "too_many_requests" if path == "/v1/responses" else "rate_limit_error"
+    assert (error["type"], error["code"]) == (family, "rate_limit_exceeded")
+    assert "1 request per minute" in error["message"]
 
 
 async def test_refusal_on_a_socket_is_an_error_on_its_lane(store_url: str) -> None:
@@ -158,7 +159,7 @@ async def test_parallel_responses_are_bounded_until_one_ends(store_url: str) -> 
         again = await caller.chat()
 
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
-    assert "1 responses at a time" in refused.json()["error"]["message"]
+    assert "1 response at a time" in refused.json()["error"]["message"]
     assert (answered.status_code, again.status_code) == (200, 200)
 
 
@@ -183,7 +184,10 @@ async def test_request_above_a_whole_limit_is_a_bad_request(store_url: str) -> N
     assert reply.status_code == 400
     assert "retry-after" not in reply.headers
     assert (error["code"], error["type"]) == ("request_over_limit", "invalid_request_error")
-    assert "this tenant is limited to 100: it can never be served" in error["message"]
+    assert (
+        "this tenant is limited to 100 tokens per minute: it can never be served"
+        in error["message"]
+    )
 
 
 async def test_client_that_names_no_limit_leaves_room_for_others(store_url: str) -> None:

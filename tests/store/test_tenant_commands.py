@@ -9,15 +9,18 @@ import pytest
 
 from chatserve.admin.key_command import run_key_command
 from chatserve.admin.key_config import KeyConfig
+from chatserve.admin.output import Console
 from chatserve.admin.table import moment_of
 from chatserve.admin.tenant_command import run_tenant_command
 from chatserve.admin.tenant_config import TenantConfig
 from chatserve.command_line import load_config
+from chatserve.engine.api import EngineStats
 from chatserve.errors import ConfigError, Conflict, NotFound
 from chatserve.store import keys
 from chatserve.store.api_keys import ApiKey, parse_secret
 from chatserve.store.connection import Store
 from chatserve.store.tenants import Quotas, Tenant
+from chatserve.store.workers import WorkerBeat
 
 
 class Shell:
@@ -25,17 +28,26 @@ class Shell:
 
     def __init__(self, url: str) -> None:
         self._url = url
+        self.notes = ""
 
     async def run(self, line: str) -> str:
-        out = io.StringIO()
+        """Return what a command prints that succeeds, and keep its notes."""
+        code, printed = await self.answered(line, None)
+        assert code == 0
+        return printed
+
+    async def answered(self, line: str, answer: str | None) -> tuple[int, str]:
+        """Return exit code and output of a command, with somebody there to answer it or not."""
+        out, notes = io.StringIO(), io.StringIO()
         config = load_config([*line.split(), "--redis-url", self._url], {})
         if isinstance(config, TenantConfig):
-            code = await run_tenant_command(config, out)
+            answers = None if answer is None else io.StringIO(answer)
+            code = await run_tenant_command(config, Console(out, notes, answers))
         else:
             assert isinstance(config, KeyConfig)
             code = await run_key_command(config, out)
-        assert code == 0
-        return out.getvalue()
+        self.notes = notes.getvalue()
+        return code, out.getvalue()
 
     async def json(self, line: str) -> Any:
         return json.loads(await self.run(f"{line} --json"))
@@ -72,6 +84,15 @@ async def test_set_changes_what_is_given_and_takes_away_what_is_none(
     assert everything["models"] == []
 
 
+async def test_adding_a_tenant_twice_says_that_there_is_one_already(
+    store: Store, shell: Shell
+) -> None:
+    await store.tenants.add(Tenant("acme"))
+
+    with pytest.raises(Conflict, match="there is a tenant 'acme' already"):
+        await shell.run("tenant add acme")
+
+
 async def test_list_has_a_line_for_each_tenant(store: Store, shell: Shell) -> None:
     for name in ("b", "a"):
         await store.tenants.add(Tenant(name))
@@ -87,14 +108,59 @@ async def test_remove_tells_what_went(store: Store, shell: Shell) -> None:
     await shell.run("tenant add acme")
     await shell.run("key add --tenant acme --user bob")
 
-    printed = await shell.run("tenant remove acme")
+    printed = await shell.run("tenant remove acme --yes")
 
     assert printed == (
-        "removed tenant 'acme': 1 keys, 0 prompts, 0 conversations, 0 other responses\n"
+        "removed tenant 'acme': 1 key, 0 prompts, 0 conversations, 0 other responses\n"
     )
     assert not await store.tenants.any()
     with pytest.raises(NotFound, match="no tenant 'acme'"):
+        await shell.run("tenant remove acme --yes")
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1), ("", 1)])
+async def test_a_removal_is_asked_for_once_more(
+    store: Store, shell: Shell, answer: str, code: int
+) -> None:
+    await store.tenants.add(Tenant("acme"))
+
+    ended, _ = await shell.answered("tenant remove acme", answer)
+
+    assert ended == code
+    assert await store.tenants.any() == (code != 0)
+    assert "for good? [y/N]" in shell.notes
+
+
+async def test_a_script_confirms_a_removal_by_a_flag(store: Store, shell: Shell) -> None:
+    await store.tenants.add(Tenant("acme"))
+
+    with pytest.raises(ConfigError, match="--yes"):
         await shell.run("tenant remove acme")
+
+    assert await store.tenants.any()
+
+
+async def test_the_first_tenant_is_told_what_it_ends(store: Store, shell: Shell) -> None:
+    await store.probe()
+
+    await shell.run("tenant add acme")
+    first = shell.notes
+    await shell.run("tenant add zeta")
+
+    assert "chatserve key add --tenant acme --user NAME --role operator" in first
+    assert shell.notes == ""
+
+
+async def test_models_that_nobody_serves_are_told(store: Store, shell: Shell) -> None:
+    beat = WorkerBeat("w", "tiny", "none", "1.0", EngineStats())
+    assert not await store.workers.heartbeat(beat, ttl_ms=60_000)
+    await shell.run("tenant add acme --models tiny")
+    without = shell.notes
+
+    await shell.run("tenant set acme --models tiny,tinny")
+
+    assert "note" not in without
+    assert shell.notes == "note: nobody serves 'tinny' now; served: tiny\n"
 
 
 async def test_the_secret_of_a_new_key_stands_alone_when_it_is_wanted_so(

@@ -36,6 +36,17 @@ def test_quick_command_loads_neither_torch_nor_the_web_server(argv: list[str]) -
     assert ended.returncode == 0
 
 
+def test_model_that_cannot_be_fetched_is_not_called_a_flag(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code = main(["models", "fetch", "no-such-model"])
+
+    complaint = capsys.readouterr().err
+    assert code == 2
+    assert "'no-such-model'" in complaint
+    assert "--model" not in complaint
+
+
 def test_version_prints_the_version_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["version"])
 

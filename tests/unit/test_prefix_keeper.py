@@ -148,9 +148,7 @@ def test_a_prefix_over_the_tenants_quota_is_refused_with_the_sizes() -> None:
 
     report = rig.reports[name_of(PROMPT)]
     assert report.state is PrefixState.REFUSED
-    assert report.reason == (
-        "it needs 5 more pages, 4 are left of the 4 pages that a tenant may pin"
-    )
+    assert report.reason == ("it needs 5 more pages, with 4 left of 4 that a tenant may pin")
     assert not rig.scheduler.has_work
 
 
@@ -161,7 +159,7 @@ def test_a_prefix_over_the_total_is_refused_with_the_sizes() -> None:
     rig.run()
 
     assert states(rig) == {"preamble": PrefixState.PINNED, "support": PrefixState.REFUSED}
-    assert "4 pages that may be pinned in this pool" in str(rig.reports[name_of(PROMPT)].reason)
+    assert "4 left of 4 that may be pinned in this pool" in str(rig.reports[name_of(PROMPT)].reason)
 
 
 def test_of_two_that_do_not_fit_together_the_first_computed_is_pinned() -> None:

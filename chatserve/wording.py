@@ -1,4 +1,4 @@
-"""How numbers are put into the sentences of a plan.
+"""How numbers are put into sentences.
 
 Owns singular and plural. Knows nothing of what is counted.
 """
