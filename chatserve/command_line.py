@@ -5,13 +5,15 @@ checked by the settings themselves.
 """
 
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
 from chatserve import __version__
 from chatserve import setting_kinds as kinds
+from chatserve.admin import key_config, prompt_config, tenant_config
+from chatserve.admin.action_flags import ALWAYS
 from chatserve.admin.key_config import KeyConfig
 from chatserve.admin.prompt_config import PromptConfig
 from chatserve.admin.tenant_config import TenantConfig
@@ -115,6 +117,13 @@ _COMMANDS: dict[str, tuple[str, tuple[type, ...]]] = {
     "version": ("print the version", (VersionConfig,)),
 }
 
+_ACTIONS = {
+    "tenant": tenant_config.ACTIONS,
+    "key": key_config.ACTIONS,
+    "prompt": prompt_config.ACTIONS,
+}
+_HELP = ("-h", "--help")
+
 
 def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
     """Build the config of the command that `argv` names.
@@ -122,7 +131,7 @@ def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
     Raises:
         ConfigError: In one line, what is wrong and what would be right.
     """
-    arguments = vars(_parser().parse_args(argv))
+    arguments = vars(_parser(_settings_in_help(argv)).parse_args(argv))
     match arguments.pop("command"):
         case "serve":
             return _serve_config(arguments, environ)
@@ -171,7 +180,21 @@ class _Parser(ArgumentParser):
         raise ConfigError(f"{message} (see {self.prog} --help)")
 
 
-def _parser() -> ArgumentParser:
+def _settings_in_help(argv: Sequence[str]) -> dict[str, Collection[str]]:
+    """Return the fields that a command shows, by its name; all of those that are not there.
+
+    Help for one action shows what that action takes. Otherwise all are known to the parser, so
+    that the complaint about a flag can say which action it is not for.
+    """
+    shown: dict[str, Collection[str]] = {"plan": PLAN_SETTINGS}
+    command, action = (*argv, "", "")[:2]
+    taken = _ACTIONS.get(command, {}).get(action)
+    if taken is not None and any(word in _HELP for word in argv):
+        shown[command] = ALWAYS | taken
+    return shown
+
+
+def _parser(shown: Mapping[str, Collection[str]]) -> ArgumentParser:
     parser = _Parser(prog="chatserve", description="Streaming chat over one language model.")
     parser.add_argument("--version", action="version", version=f"chatserve {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -182,5 +205,5 @@ def _parser() -> ArgumentParser:
             description=f"{summary.capitalize()}. A flag beats its variable.",
             allow_abbrev=False,
         )
-        add_arguments(command, *config_types, only=PLAN_SETTINGS if name == "plan" else None)
+        add_arguments(command, *config_types, only=shown.get(name))
     return parser

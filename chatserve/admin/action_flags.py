@@ -11,7 +11,8 @@ from chatserve import setting_kinds as kinds
 from chatserve.errors import ConfigError
 from chatserve.settings import setting, settings_of
 
-_ALWAYS = frozenset({"action", "redis_url", "data_dir"})
+ALWAYS = frozenset({"action", "redis_url", "data_dir"})
+"""The fields that every action takes."""
 
 
 def action_flag(actions: Iterable[str]) -> Any:
@@ -50,7 +51,7 @@ def check_action_flags(config: Any, command: str, taken: frozenset[str]) -> None
         taken: The fields that the action takes besides where the store is.
     """
     for declared, known in settings_of(type(config)):
-        is_taken = declared.name in _ALWAYS | taken
+        is_taken = declared.name in ALWAYS | taken
         if is_taken or getattr(config, declared.name) == declared.default:
             continue
         if known.is_positional:

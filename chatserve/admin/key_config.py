@@ -25,7 +25,7 @@ from chatserve.settings import Kind, check_settings, setting
 NEVER = "never"
 
 _CHANGES = KEY_QUOTAS | {"role", "label", "expires"}
-_TAKES = {
+ACTIONS = {
     "list": frozenset({"tenant", "as_json"}),
     "add": _CHANGES | {"tenant", "user", "is_quiet", "as_json"},
     "set": _CHANGES | {"key_id", "as_json"},
@@ -73,7 +73,7 @@ class KeyConfig:
     Used from: the command line.
     """
 
-    action: str = action_flag(_TAKES)
+    action: str = action_flag(ACTIONS)
     key_id: str | None = setting(
         "id", "show, set, rotate, revoke: which key, by its id", kinds.text("ID"), default=None
     )
@@ -146,8 +146,8 @@ class KeyConfig:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        check_action_flags(self, "key", _TAKES[self.action])
-        if "key_id" in _TAKES[self.action] and self.key_id is None:
+        check_action_flags(self, "key", ACTIONS[self.action])
+        if "key_id" in ACTIONS[self.action] and self.key_id is None:
             raise ConfigError(f"key {self.action}: name a key by its id, see `chatserve key list`")
         if self.action == "add" and (self.tenant is None or self.user is None):
             raise ConfigError("key add: say by --tenant and --user whose key it is to be")

@@ -23,7 +23,7 @@ from chatserve.errors import ConfigError
 from chatserve.settings import check_settings, setting
 
 _BY_NAME = frozenset({"name", "tenant", "is_public"})
-_TAKES = {
+ACTIONS = {
     "list": frozenset({"tenant", "is_public", "as_json"}),
     "add": _BY_NAME | {"file", "variables", "is_pinned", "priority", "ttl_s", "waits"},
     "show": _BY_NAME | {"version"},
@@ -42,7 +42,7 @@ class PromptConfig:
     Used from: the command line.
     """
 
-    action: str = action_flag(_TAKES)
+    action: str = action_flag(ACTIONS)
     name: str | None = setting(
         "name", "which prompt; stands right after the action", kinds.text("NAME"), default=None
     )
@@ -116,8 +116,8 @@ class PromptConfig:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        check_action_flags(self, "prompt", _TAKES[self.action])
-        if "name" in _TAKES[self.action] and self.name is None and not self.is_public:
+        check_action_flags(self, "prompt", ACTIONS[self.action])
+        if "name" in ACTIONS[self.action] and self.name is None and not self.is_public:
             raise ConfigError(f"prompt {self.action}: name a prompt, or the preamble by --public")
         if self.is_public and self.tenant is not None:
             raise ConfigError("--public and --tenant: the preamble belongs to no tenant")

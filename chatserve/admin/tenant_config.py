@@ -24,7 +24,7 @@ from chatserve.settings import check_settings, setting
 ALL_MODELS = "all"
 
 _CHANGES = TENANT_QUOTAS | {"models"}
-_TAKES = {
+ACTIONS = {
     "list": frozenset({"as_json"}),
     "add": _CHANGES | {"name", "as_json"},
     "show": frozenset({"name", "as_json"}),
@@ -40,7 +40,7 @@ class TenantConfig:
     Used from: the command line.
     """
 
-    action: str = action_flag(_TAKES)
+    action: str = action_flag(ACTIONS)
     name: str | None = setting(
         "name", "which tenant; stands right after the action", kinds.text("NAME"), default=None
     )
@@ -78,8 +78,8 @@ class TenantConfig:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        check_action_flags(self, "tenant", _TAKES[self.action])
-        if "name" in _TAKES[self.action] and self.name is None:
+        check_action_flags(self, "tenant", ACTIONS[self.action])
+        if "name" in ACTIONS[self.action] and self.name is None:
             raise ConfigError(f"tenant {self.action}: name a tenant")
         if self.action == "set":
             check_something_is_set(self, "tenant", _CHANGES)

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from chatserve.error_codes import ErrorCode
 from chatserve.errors import Conflict, Unauthenticated
-from chatserve.gateway.auth import LOGIN_COOKIE, find_account, redeem
+from chatserve.gateway.auth import LOGIN_COOKIE, check_origin, find_account, redeem
 from chatserve.gateway.identity import grant_of, identity_of
 from chatserve.gateway.login_throttle import LoginThrottle
 from chatserve.gateway.operations import Operation
@@ -73,8 +73,14 @@ class Login:
 
 
 async def log_out(request: Request) -> Response:
-    """Serve `POST /v1/chatserve/logout`: end the login, if there is one, and drop the cookie."""
+    """Serve `POST /v1/chatserve/logout`: end the login, if there is one, and drop the cookie.
+
+    Raises:
+        Forbidden: A cookie without an Origin, which counts for nothing here either.
+    """
     services: Services = request.app.state.services
+    if LOGIN_COOKIE in request.cookies:
+        check_origin(request)
     await services.store.logins.end(request.cookies.get(LOGIN_COOKIE, ""))
     response = json_response({"object": "chatserve.logout", "logged_out": True})
     _set_cookie(response, request, "", 0)

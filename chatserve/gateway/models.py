@@ -119,13 +119,18 @@ class ServedModels:
     def refusal(self, name: str, usable: Sequence[ServedModel]) -> NotFound | Unavailable:
         """Return why there is no model of a name, to somebody who may use those."""
         if not self._beats:
-            return Unavailable("no engine worker is running", code=ErrorCode.NO_WORKER)
-        served = ", ".join(model.card.name for model in usable) or "none yet"
+            return self.no_worker()
+        served = "; served: " + ", ".join(model.card.name for model in usable)
+        if not usable:
+            served = " to this tenant, nor is any other" if self.live else "; served: none yet"
         return NotFound(
-            f"model {describe(name)} is not served; served: {served}",
+            f"model {describe(name)} is not served{served}",
             code=ErrorCode.MODEL_NOT_FOUND,
             param="model",
         )
+
+    def no_worker(self) -> Unavailable:
+        return Unavailable("no engine worker is running", code=ErrorCode.NO_WORKER)
 
     async def refresh(self) -> None:
         """Read the heartbeats, and the cards that are new."""

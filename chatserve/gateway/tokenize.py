@@ -8,12 +8,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from chatserve.error_codes import ErrorCode
+from chatserve.errors import InvalidRequest
 from chatserve.gateway.admission import check_ids
 from chatserve.gateway.identity import identity_of
 from chatserve.gateway.model_list import find_model, find_plain_model
 from chatserve.gateway.operations import Operation
 from chatserve.gateway.replies import ignored_header, json_response, read_body
 from chatserve.gateway.services import Services
+from chatserve.identity import Identity
 from chatserve.protocol.tokenize import (
     Detokenized,
     DetokenizeFields,
@@ -38,11 +41,12 @@ async def tokenize(request: Request) -> Response:
     services: Services = request.app.state.services
     identity = identity_of(request)
     body = parse_tokenize_request(await read_body(request, services.config.max_message_bytes))
+    name = body.model or await _only_model(services, identity)
     if body.prompt is not None:
-        model = await find_plain_model(services, identity, body.model)
+        model = await find_plain_model(services, identity, name)
         token_ids = await model.text_token_ids(body.prompt)
     else:
-        asked = await find_model(services, identity, body.model)
+        asked = await find_model(services, identity, name)
         model = asked.served
         said = [ChatMessage(message.role, message.text) for message in body.messages]
         token_ids = await model.chat_token_ids(services.preamble.before(asked.messages(said)))
@@ -57,10 +61,36 @@ async def detokenize(request: Request) -> Response:
     services: Services = request.app.state.services
     raw = await read_body(request, services.config.max_message_bytes)
     fields, ignored = parse_detokenize_request(raw)
-    model = await find_plain_model(services, identity_of(request), fields.model)
+    identity = identity_of(request)
+    name = fields.model or await _only_model(services, identity)
+    model = await find_plain_model(services, identity, name)
     check_ids(fields.tokens, model.card, param="tokens")
     reply = Detokenized(prompt=await model.text_of(fields.tokens))
     return json_response(reply.model_dump(), headers=ignored_header(ignored))
+
+
+async def _only_model(services: Services, identity: Identity) -> str:
+    """Return the one model that a caller may use, for a request that names none.
+
+    Raises:
+        InvalidRequest: There are several, or none for this caller.
+        Unavailable: No worker lives at all.
+    """
+    if not services.models.live:
+        await services.models.refresh()
+    if not services.models.beats:
+        raise services.models.no_worker()
+    tenant = await services.directory.tenant(identity.tenant)
+    live = [model.card.name for model in services.models.live]
+    usable = [name for name in live if tenant.may_use(name)]
+    if len(usable) != 1:
+        raise InvalidRequest(
+            "model is required where not exactly one is served; served: "
+            f"{', '.join(usable) or 'none'}",
+            code=ErrorCode.MISSING,
+            param="model",
+        )
+    return usable[0]
 
 
 OPERATIONS = (

@@ -1,6 +1,7 @@
 """The bodies of `POST /tokenize` and `POST /detokenize`, as vLLM's server has them.
 
 Owns the fields: a text or the messages of a chat on the way in, token ids on the way out, and back.
+Which model is meant where none is named is the endpoints' business.
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ class TokenizeFields(BaseModel):
 
     model_config = WIRE
 
-    model: ModelName
+    model: ModelName | None = None
     prompt: str | None = None
     messages: Messages | None = None
     add_special_tokens: Annotated[
@@ -53,7 +54,7 @@ class DetokenizeFields(BaseModel):
 
     model_config = WIRE
 
-    model: ModelName
+    model: ModelName | None = None
     tokens: list[_Token] = Field(max_length=MAX_TOKENS)
 
 
@@ -83,7 +84,7 @@ class Detokenized(BaseModel):
 class TokenizeRequest:
     """A validated body: one of `prompt` and `messages`. `ignored` are the names nobody knew."""
 
-    model: str
+    model: str | None
     prompt: str | None
     messages: list[InputMessage]
     ignored: tuple[str, ...]

@@ -58,6 +58,17 @@ async def test_after_a_logout_the_cookie_opens_nothing(secured: Secured) -> None
     assert again.status_code == 200
 
 
+async def test_a_logout_by_cookie_needs_an_origin_as_all_changes_do(secured: Secured) -> None:
+    cookie = await secured.cookie(secured.member)
+    http = secured.service.http
+
+    refused = await http.post("/v1/chatserve/logout", headers=cookie)
+    after = await http.get("/v1/chatserve/me", headers=cookie)
+
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "origin_required")
+    assert after.status_code == 200
+
+
 async def test_a_login_ends_with_its_key(secured: Secured) -> None:
     issued = await secured.issue()
     cookie = await secured.cookie(issued)

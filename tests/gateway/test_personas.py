@@ -246,7 +246,7 @@ async def test_a_tenant_is_shown_the_models_that_it_may_use(callers: Callers) ->
 
     assert listed["data"] == []
     assert (status, error["code"]) == (404, "model_not_found")
-    assert error["message"] == 'model "echo" is not served; served: none yet'
+    assert error["message"] == 'model "echo" is not served to this tenant, nor is any other'
     assert raw == (status, error)
 
 

@@ -1,5 +1,6 @@
 """`/tokenize` and `/detokenize`: what a model makes of a text, without an answer."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -39,6 +40,32 @@ async def test_count_of_a_chat_is_the_length_of_its_prompt(shared_service: Servi
     read = await post(shared_service, "/detokenize", tokens=tokenized["tokens"])
     assert read["prompt"].startswith("<|im_start|>system\nBe kind.<|im_end|>")
     await store.prompts.remove(PUBLIC_TENANT, PREAMBLE_NAME)
+
+
+async def test_the_only_model_need_not_be_named(shared_service: Service) -> None:
+    http = shared_service.http
+
+    tokenized = await http.post("/tokenize", json={"prompt": "Hi"})
+    of_chat = await http.post("/tokenize", json=chat("Hi") | {"model": None})
+    text = await http.post("/detokenize", json={"tokens": tokenized.json()["tokens"]})
+
+    assert [each.status_code for each in (tokenized, of_chat, text)] == [200] * 3
+    assert text.json()["prompt"] == "Hi"
+
+
+async def test_a_model_must_be_named_where_there_are_several(
+    shared_service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = shared_service.services.models
+    (echo,) = models.live
+    other = replace(echo, card=replace(echo.card, name="other"))
+    monkeypatch.setattr(type(models), "live", property(lambda _self: [echo, other]))
+
+    reply = await shared_service.http.post("/tokenize", json={"prompt": "Hi"})
+
+    error = reply.json()["error"]
+    assert (reply.status_code, error["param"]) == (400, "model")
+    assert error["message"].endswith("served: echo, other")
 
 
 @pytest.mark.parametrize(

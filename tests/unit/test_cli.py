@@ -47,6 +47,28 @@ def test_model_that_cannot_be_fetched_is_not_called_a_flag(
     assert "--model" not in complaint
 
 
+@pytest.mark.parametrize(
+    ("argv", "flags", "others"),
+    [
+        (["tenant", "show", "--help"], ["--json", "--redis-url"], ["--models", "--yes"]),
+        (["tenant", "set", "acme", "-h"], ["--models", "--connections"], ["--yes"]),
+        (["key", "rotate", "--help"], ["--grace", "--quiet"], ["--user", "--role"]),
+        (["prompt", "unpin", "--help"], ["--ttl"], ["--file", "--variable"]),
+        (["key", "--help"], ["--grace", "--user"], []),
+    ],
+    ids=str,
+)
+def test_help_for_an_action_shows_the_flags_that_it_takes(
+    argv: list[str], flags: list[str], others: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(argv)
+
+    text = capsys.readouterr().out
+    assert [flag for flag in flags if flag not in text] == []
+    assert [flag for flag in others if flag in text] == []
+
+
 def test_version_prints_the_version_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["version"])
 
