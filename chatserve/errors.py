@@ -16,13 +16,15 @@
     │   └── AnswerFailed       500, an answer that ended by no fault of the caller
     ├── ConfigError            a setting that cannot work; the CLI exits with 2
     ├── ModelError             weights, tokenizer or template that cannot be loaded
-    ├── StoreError             the store is down, refuses or answers nonsense
+    ├── StoreError             the store refuses or answers nonsense
+    │   └── StoreAway          nobody answers there
     ├── EngineError            the engine thread died
     └── ServiceError           a process that the supervisor cannot keep running
 
 Scarcity is no error (`None` says it), and a broken invariant is an `assert`, never one of these.
 """
 
+import logging
 from collections.abc import Mapping
 
 from chatserve.error_codes import ErrorCode
@@ -170,7 +172,19 @@ class ModelError(ChatServeError):
 
 
 class StoreError(ChatServeError):
-    """The store cannot be reached or does not do what the service needs."""
+    """The store cannot be reached or does not do what the service needs.
+
+    Attributes:
+        log_level: How serious it is to a part that will try again by itself.
+    """
+
+    log_level = logging.WARNING
+
+
+class StoreAway(StoreError):
+    """Nobody answers. `store/outage.py` tells that once for all who notice it."""
+
+    log_level = logging.DEBUG
 
 
 class EngineError(ChatServeError):

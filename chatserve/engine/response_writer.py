@@ -148,9 +148,11 @@ class ResponseWriter:
         while True:
             try:
                 return await self._log.append(appends)
-            except StoreError:
+            except StoreError as error:
                 delay_s = _RETRY_DELAYS_S[min(attempt, len(_RETRY_DELAYS_S) - 1)]
-                logger.warning("the store did not take %d answers, trying again", len(appends))
+                logger.log(
+                    error.log_level, "%d answers are not stored yet: %s", len(appends), error
+                )
                 attempt += 1
                 await asyncio.sleep(delay_s)
 

@@ -314,7 +314,7 @@ async def _persist(body: Callable[[], Awaitable[None]]) -> None:
         try:
             await body()
         except StoreError as error:
-            logger.warning("the store is away: %s", error)
+            logger.log(error.log_level, "the store is away: %s", error)
             await asyncio.sleep(_STORE_RETRY_S)
 
 

@@ -86,7 +86,7 @@ class ConnectionCounts:
             async with self._writing:
                 await self._leases.release(connection)
         except StoreError as error:
-            logger.warning("a connection counts until its lease ends: %s", error)
+            logger.log(error.log_level, "a connection counts until its lease ends: %s", error)
 
     async def _renew_for_ever(self) -> None:
         while True:
@@ -95,7 +95,7 @@ class ConnectionCounts:
                 async with self._writing:
                     await self._leases.renew(list(self._open.values()))
             except StoreError as error:
-                logger.warning("the leases of connections were not renewed: %s", error)
+                logger.log(error.log_level, "the leases of connections were not renewed: %s", error)
 
 
 def _too_many(full: ConnectionScope) -> RateLimited:

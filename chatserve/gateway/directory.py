@@ -216,7 +216,7 @@ class Directory:
                 self._cursor, news = await self._store.tenant_bell.wait(self._cursor, _LISTEN_MS)
                 await self._take(news)
             except StoreError as error:
-                logger.warning("news of tenants and keys cannot be read: %s", error)
+                logger.log(error.log_level, "news of tenants and keys cannot be read: %s", error)
                 self._missed_bells = True
                 await asyncio.sleep(_RETRY_S)
 

@@ -192,14 +192,14 @@ class Generations:
                 return CancelOutcome.NOT_FOUND
             return await self._store.queue.cancel(request_id)
         except StoreError as error:
-            logger.warning("%s could not be cancelled: %s", request_id, error)
+            logger.log(error.log_level, "%s could not be cancelled: %s", request_id, error)
             raise
 
     async def _forget(self, request_id: RequestId) -> None:
         try:
             await self._store.responses.delete(request_id)
         except StoreError as error:
-            logger.warning("%s is kept until it runs out: %s", request_id, error)
+            logger.log(error.log_level, "%s is kept until it runs out: %s", request_id, error)
 
     @contextmanager
     def _reading(self, record: ResponseRecord) -> Iterator[None]:

@@ -163,4 +163,4 @@ class ServedModels:
             try:
                 await self.refresh()
             except StoreError as error:
-                logger.warning("the workers' heartbeats cannot be read: %s", error)
+                logger.log(error.log_level, "the workers' heartbeats cannot be read: %s", error)

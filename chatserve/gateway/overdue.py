@@ -24,7 +24,7 @@ async def end_overdue_requests(queue: RequestQueue) -> None:
             await queue.reap()
             ended = await queue.end_overdue()
         except StoreError as error:
-            logger.warning("overdue requests cannot be looked for: %s", error)
+            logger.log(error.log_level, "overdue requests cannot be looked for: %s", error)
             continue
         if ended:
             logger.warning("%d requests waited longer than their timeout", len(ended))

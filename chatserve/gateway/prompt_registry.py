@@ -97,5 +97,5 @@ class PromptRegistry:
                 await self.reload()
                 cursor = rung
             except StoreError as error:
-                logger.warning("the registered prompts cannot be read: %s", error)
+                logger.log(error.log_level, "the registered prompts cannot be read: %s", error)
                 await asyncio.sleep(RETRY_S)

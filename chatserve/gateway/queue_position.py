@@ -37,5 +37,5 @@ async def _look_again(queue: RequestQueue, answer: Answer, last: Place | None) -
     try:
         return await queue.position(answer.record.response_id)
     except StoreError as error:
-        logger.warning("a place in the queue cannot be read: %s", error)
+        logger.log(error.log_level, "a place in the queue cannot be read: %s", error)
         return last

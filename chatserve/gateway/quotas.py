@@ -101,5 +101,5 @@ class KnownQuotas:
             caller = await self.of(identity.tenant, identity.key_id)
             return await self._limits.read(caller.tenant, caller.scopes)
         except StoreError as error:  # an answer that has ended shall not look like one that failed
-            logger.warning("what is left of the limits is not known: %s", error)
+            logger.log(error.log_level, "what is left of the limits is not known: %s", error)
             return NO_ALLOWANCES

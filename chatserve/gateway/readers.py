@@ -117,7 +117,7 @@ class Readers:
             try:
                 await self._give_up(request_id)
             except StoreError as error:
-                logger.warning("%s cannot be cancelled yet: %s", request_id, error)
+                logger.log(error.log_level, "%s cannot be cancelled yet: %s", request_id, error)
                 await asyncio.sleep(delay_s)
             else:
                 return

@@ -102,5 +102,5 @@ class Router:
                     seen = self._models.beats
                     await self.refresh()
             except StoreError as error:
-                logger.warning("the workers' digests cannot be read: %s", error)
+                logger.log(error.log_level, "the workers' digests cannot be read: %s", error)
             await asyncio.sleep(_LOOK_EVERY_S)

@@ -16,6 +16,7 @@ from chatserve.store.connection_leases import ConnectionLeases
 from chatserve.store.keys import PARTITIONS, Partitions
 from chatserve.store.limits import Limits
 from chatserve.store.logins import Logins
+from chatserve.store.outage import Outage
 from chatserve.store.prompt_news import PromptNews
 from chatserve.store.prompts import Prompts
 from chatserve.store.queue import RequestQueue
@@ -46,8 +47,9 @@ class Store:
     def __init__(self, url: str, *, is_cluster: bool = False) -> None:
         self._address = _without_credentials(url)
         self.partitions = Partitions(PARTITIONS) if is_cluster else Partitions()
-        self.commands = RedisClient.for_commands(url, is_cluster=is_cluster)
-        self.blocking = RedisClient.for_blocking(url, is_cluster=is_cluster)
+        outage = Outage()
+        self.commands = RedisClient.for_commands(url, outage, is_cluster=is_cluster)
+        self.blocking = RedisClient.for_blocking(url, outage, is_cluster=is_cluster)
         self.queue = RequestQueue(self.commands, self.blocking, self.partitions)
         self.load = QueueLoad(self.commands, self.partitions)
         self.log = ResponseLog(self.commands, self.partitions)

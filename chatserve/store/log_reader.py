@@ -295,7 +295,7 @@ async def _until_answered(ask: Callable[[], Awaitable[_T]]) -> _T:
         try:
             return await ask()
         except StoreError as error:
-            logger.warning("reading logs: %s; trying again in %.2f s", error, pause_s)
+            logger.log(error.log_level, "reading logs: %s; trying again in %.2f s", error, pause_s)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _RETRY_MAX_S)
 

@@ -13,16 +13,21 @@ from typing import Any, Self
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff, NoBackoff
+from redis.exceptions import ClusterDownError, NoScriptError, RedisError
 from redis.exceptions import ConnectionError as ConnectionLost
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import TimeoutError as ServerTimeout
 
-from chatserve.errors import StoreError
+from chatserve.errors import StoreAway, StoreError
 from chatserve.store.codec import Command, Value
+from chatserve.store.outage import Outage
 from chatserve.store.scripts import Script
 
 _COMMAND_TIMEOUT_S = 5.0
 _MAX_CONNECTIONS = 16
 _RETRY_BASE_S = 0.02
+
+_AWAY = (ConnectionLost, ServerTimeout, ClusterDownError, OSError)
+"""What means that nobody answers, the deadline of a command included."""
 
 
 class RedisClient:
@@ -30,30 +35,37 @@ class RedisClient:
 
     A lost connection is tried again a few times by `for_commands` clients, so whatever is sent
     through one must bear being executed twice. Every failure is a StoreError. A caller that is
-    cancelled while it waits closes its connection, so that no later command reads that reply.
+    cancelled while it waits closes its connection, so that no later command reads that reply. That
+    nobody answers is told by the `outage`, which the clients of one store share.
 
     Owns: its connections, at most `_MAX_CONNECTIONS`; callers beyond that wait their turn.
     Used from: the event loop that made it.
     """
 
-    def __init__(self, url: str, retry: Retry, *, is_cluster: bool = False) -> None:
+    def __init__(
+        self, url: str, retry: Retry, outage: Outage | None = None, *, is_cluster: bool = False
+    ) -> None:
         self._redis = _cluster(url, retry) if is_cluster else _server(url, retry)
+        self._outage = outage or Outage()
         self._is_cluster = is_cluster
         self._retries = retry.get_retries()
         # Not redis-py's blocking pool: its condition can lose the wake-up of a cancelled waiter.
         self._turns = asyncio.Semaphore(_MAX_CONNECTIONS)
 
     @classmethod
-    def for_commands(cls, url: str, *, is_cluster: bool = False) -> Self:
+    def for_commands(
+        cls, url: str, outage: Outage | None = None, *, is_cluster: bool = False
+    ) -> Self:
         """Make a client for commands that answer at once."""
-        return cls(
-            url, Retry(ExponentialBackoff(cap=0.5, base=_RETRY_BASE_S), 4), is_cluster=is_cluster
-        )
+        retry = Retry(ExponentialBackoff(cap=0.5, base=_RETRY_BASE_S), 4)
+        return cls(url, retry, outage, is_cluster=is_cluster)
 
     @classmethod
-    def for_blocking(cls, url: str, *, is_cluster: bool = False) -> Self:
+    def for_blocking(
+        cls, url: str, outage: Outage | None = None, *, is_cluster: bool = False
+    ) -> Self:
         """Make a client for commands that wait on the server; a failure is not tried again."""
-        return cls(url, Retry(NoBackoff(), 0), is_cluster=is_cluster)
+        return cls(url, Retry(NoBackoff(), 0), outage, is_cluster=is_cluster)
 
     async def call(self, *command: Value, timeout_s: float = _COMMAND_TIMEOUT_S) -> Any:
         """Run one command and return its reply, within `timeout_s`."""
@@ -100,6 +112,9 @@ class RedisClient:
                 again = await self._send([commands[i] for i in lost])
                 for i, reply in zip(lost, again, strict=True):
                     replies[i] = reply
+            for reply in replies:
+                if isinstance(reply, ConnectionLost):
+                    raise reply
             return replies
 
     async def _send(self, commands: Sequence[Command]) -> list[Any]:
@@ -116,8 +131,13 @@ class RedisClient:
             try:
                 async with asyncio.timeout(timeout_s):
                     yield
+            except _AWAY as error:
+                self._outage.note_failure(error)
+                raise StoreAway(f"the store failed: {error or type(error).__name__}") from error
             except (RedisError, OSError) as error:
                 raise StoreError(f"the store failed: {error or type(error).__name__}") from error
+            else:
+                self._outage.note_answer()
 
 
 # What redis-py itself asks a cluster for, and needs reshaped.
