@@ -130,6 +130,10 @@ class Directory:
         await self._following.aclose()
 
     @property
+    def has_tenants(self) -> bool:
+        return self._has_tenants
+
+    @property
     def is_open(self) -> bool:
         """Whether everybody is let in, because nobody has made a tenant yet."""
         return self._may_be_open and not self._has_tenants

@@ -21,7 +21,8 @@ from types import FrameType
 
 import uvicorn
 
-from chatserve.config import GatewayConfig
+from chatserve import __version__
+from chatserve.config import GatewayConfig, bracketed
 from chatserve.gateway.app import create_app
 from chatserve.gateway.drain import draining
 from chatserve.gateway.server_protocols import HttpProtocol, SocketProtocol
@@ -54,7 +55,27 @@ async def run_gateway(config: GatewayConfig) -> None:
         _outlive_signals()
         async with open_services(config) as services:
             _collect_rarely()
+            _log_start(services)
             await create_server(services).serve(sockets=[listener])
+
+
+def _log_start(services: Services) -> None:
+    """Say where this gateway answers, and what is missing for that to be of use."""
+    config = services.config
+    served = ", ".join(model.card.name for model in services.models.live)
+    logger.info(
+        "ready on http://%s:%d, version %s, %s",
+        bracketed(config.host),
+        config.port,
+        __version__,
+        f"serving {served}" if served else "no engine worker yet",
+    )
+    if not config.is_loopback and not services.directory.has_tenants:
+        logger.warning(
+            "on this address everything needs a key, and there is none yet; to make the first: "
+            "`chatserve tenant add NAME`, then "
+            "`chatserve key add --tenant NAME --user USER --role operator`"
+        )
 
 
 def _collect_rarely() -> None:
