@@ -35,6 +35,9 @@ DATA_DIR = {
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 _WILDCARD_HOSTS = ("0.0.0.0", "::")
 _MAX_BYTES = 2**50
+
+_LEAST_KV_BYTES = 4096
+"""Less holds no page of any model, and is mostly a number whose unit was forgotten."""
 _DAY_S = 86400
 
 
@@ -124,7 +127,7 @@ class EngineConfig:
     kv_memory_bytes: int | None = setting(
         "--kv-memory",
         "memory of the KV pool, such as 512MiB or 2GB; excludes --num-pages",
-        kinds.size(1, _MAX_BYTES),
+        kinds.size(_LEAST_KV_BYTES, _MAX_BYTES),
         default=None,
         default_text="from the machine's memory",
     )

@@ -22,6 +22,9 @@ RequestId = NewType("RequestId", str)
 DEFAULT_TENANT = "default"
 """Whose requests are those that nobody authenticated."""
 
+BEAT_TTL_MS = 4_000
+"""How long a worker's heartbeat counts: so long a dead one is believed to live."""
+
 
 class FinishReason(StrEnum):
     """Why a request ended."""

@@ -34,7 +34,7 @@ from chatserve.model.weights import LoadedModel
 from chatserve.planning.dtype import resolve_dtype
 from chatserve.planning.machine import one_pool, require_device, use_threads
 from chatserve.planning.plan import Plan
-from chatserve.planning.sources import plan_for_loaded
+from chatserve.planning.sources import check_before_loading, plan_for_loaded
 from chatserve.planning.step_time import ModelCost
 from chatserve.store.connection import open_store
 from chatserve.store.fair_queue import TokenWeights
@@ -98,9 +98,10 @@ def build_engine(config: EngineConfig) -> BuiltEngine:
     use_threads(config.num_threads)
     ops = get_ops(config.device, config.cpu_level)
     dtype = resolve_dtype(config.dtype, config.device, ops)
+    dtype_name = str(dtype).removeprefix("torch.")
+    check_before_loading(config, dtype_name)
     log_backend(ops, dtype, config)
     model = load_configured(config, dtype, ops)
-    dtype_name = str(dtype).removeprefix("torch.")
     log_model(model, dtype_name, config.device)
     cost = ModelCost.of(
         model.config, dtype_name, model.weight_bytes, has_own_head=model.has_own_head

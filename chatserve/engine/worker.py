@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 
 from chatserve import __version__
 from chatserve.engine.access_watch import AccessWatch
-from chatserve.engine.api import ModelCard, RequestId
+from chatserve.engine.api import BEAT_TTL_MS, ModelCard, RequestId
 from chatserve.engine.digest_publisher import DigestPublisher
 from chatserve.engine.engine_thread import EngineThread
 from chatserve.engine.hang_watch import HangWatch
@@ -57,7 +57,7 @@ class WorkerTimes:
 
     lease_ms: int = 8_000
     beat_s: float = 1.0
-    beat_ttl_ms: int = 4_000
+    beat_ttl_ms: int = BEAT_TTL_MS
     reap_s: float = 2.0
     snapshot_s: float = 0.5
     listen_ms: int = 2_000

@@ -111,6 +111,16 @@ def make_plan(inputs: PlanInputs) -> Plan:
     )
 
 
+def check_sizes(inputs: PlanInputs) -> None:
+    """Raise ConfigError for a size that was given and that `make_plan` would refuse.
+
+    It asks for neither weights nor speeds, so an engine knows before it loads anything.
+    """
+    wanted_len = _wanted_context(inputs)
+    if inputs.given.kv_memory_bytes is not None:
+        _num_pages(inputs, wanted_len)
+
+
 def count_sessions(inputs: PlanInputs, num_pages: int, *, shares: bool = True) -> int:
     """Return how many typical sessions a pool holds at once, with or without sharing pages."""
     workload = inputs.workload

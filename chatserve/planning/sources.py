@@ -19,7 +19,7 @@ from chatserve.model.config import ModelConfig
 from chatserve.model.peek import PeekedModel, model_name, peek_model
 from chatserve.model.precision import Quantization, WeightSummary, resolve_quantization
 from chatserve.planning.inputs import Given, PlanInputs, Workload
-from chatserve.planning.plan import Plan, make_plan
+from chatserve.planning.plan import Plan, check_sizes, make_plan
 from chatserve.planning.step_time import MachineSpeed, ModelCost
 
 if TYPE_CHECKING:
@@ -53,6 +53,13 @@ def plan_without_loading(config: EngineConfig) -> Plan:
     speed = _given_speed(config) or backend.measured_speed(peeked.config, cost)
     share = _pool_share_bytes(config, unloaded_bytes=cost.weight_bytes)
     return make_plan(_inputs(config, model_name(path), cost, share, speed))
+
+
+def check_before_loading(config: EngineConfig, dtype: str) -> None:
+    """Raise ConfigError for sizes that cannot work, by what the model's header says alone."""
+    path = resolve_model(config.model, config.data_dir)
+    cost = ModelCost.of(peek_model(path).config, dtype)
+    check_sizes(_inputs(config, model_name(path), cost, share=0, speed=None))
 
 
 def plan_for_loaded(config: EngineConfig, name: str, model: ModelConfig, cost: ModelCost) -> Plan:

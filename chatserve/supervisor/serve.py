@@ -1,8 +1,8 @@
 """`chatserve serve`: the whole service on one machine, from nothing.
 
-Owns the way from a config to running services: one lock per data folder, a free port, the model
-on the disk, then store, engine and gateway under the supervisor. Each obstacle is one line. Knows
-how the processes are started, not what they do.
+Owns the way from a config to running services: one lock per data folder, what the service stands
+on, the model on the disk, then store, engine and gateway under the supervisor. Each obstacle is one
+line. Knows how the processes are started, not what they do.
 """
 
 import asyncio
@@ -12,29 +12,34 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chatserve.config import EngineConfig, GatewayConfig, ServeConfig, bracketed
+from chatserve.engine.api import BEAT_TTL_MS
 from chatserve.environment import process_environ
-from chatserve.listener import bind
 from chatserve.model_fetch import fetch_if_missing
 from chatserve.settings import to_environ
 from chatserve.store.embedded_files import STORE_FOLDER
 from chatserve.supervisor.child_process import ChildProcess
 from chatserve.supervisor.data_folder import lock_folder
 from chatserve.supervisor.lifeline import Lifeline
+from chatserve.supervisor.preflight import check_surroundings
 from chatserve.supervisor.store_service import StoreService
-from chatserve.supervisor.supervisor import Service, Supervisor
+from chatserve.supervisor.supervisor import RestartPolicy, Service, Supervisor
 
 logger = logging.getLogger(__name__)
 
 # Beyond the time for running answers: for what a child closes in the end.
 _STOP_MARGIN_S = 10.0
 _PROBE_TIMEOUT_S = 5.0
+
+POLICY = RestartPolicy(settle_s=BEAT_TTL_MS / 1e3 + 1.0)
+"""A dead engine's heartbeat makes the gateway ready until it runs out."""
+
 _LOCAL_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def serve(config: ServeConfig, say: Callable[[str], None]) -> int:
     """Serve until told to stop, and return the exit code; `say` prints a line for the person."""
     with lock_folder(config.engine.data_dir) as lock:
-        bind(config.gateway.host, config.gateway.port).close()
+        check_surroundings(config)
         fetch_if_missing(config.engine.model, config.engine.data_dir, sys.stderr)
         with Lifeline(keep_open=lock) as lifeline:
             logger.debug("started the guardian, process %d", lifeline.pid)
@@ -62,7 +67,8 @@ async def _supervise(config: ServeConfig, lifeline: Lifeline, say: Callable[[str
     supervisor = Supervisor(
         _services(config, lifeline),
         is_ready=lambda: answers_ready(host, port),
-        on_ready=lambda: say(_welcome(f"http://{bracketed(host)}:{port}")),
+        on_ready=lambda: say(_welcome(config.gateway, f"http://{bracketed(host)}:{port}")),
+        policy=POLICY,
     )
     return await supervisor.run()
 
@@ -90,6 +96,7 @@ def _role(name: str, config: EngineConfig | GatewayConfig, lifeline: Lifeline) -
     )
 
 
-def _welcome(url: str) -> str:
-    line = f"  chatserve is ready:  {url}  (Ctrl-C stops it)  "
+def _welcome(config: GatewayConfig, url: str) -> str:
+    keys = "" if config.is_loopback else "everybody needs a key; "
+    line = f"  chatserve is ready:  {url}  ({keys}Ctrl-C stops it)  "
     return "\n".join(("", "-" * len(line), line, "-" * len(line), ""))

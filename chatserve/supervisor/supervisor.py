@@ -67,7 +67,7 @@ class RestartPolicy:
         return min(self.first_delay_s * 2.0 ** (num_deaths - 1), self.max_delay_s)
 
 
-DEFAULT_POLICY = RestartPolicy(settle_s=3.0)
+DEFAULT_POLICY = RestartPolicy()
 
 
 class Supervisor:

@@ -26,7 +26,7 @@ def gateway(*flags: str) -> GatewayConfig:
     ("text", "num_bytes"),
     [
         ("4096", 4096),
-        ("64B", 64),
+        ("9000B", 9000),
         ("512MiB", 512 * 2**20),
         ("2GiB", 2 * 2**30),
         ("2GB", 2 * 10**9),
@@ -54,7 +54,8 @@ def test_memory_is_read_with_binary_and_decimal_units(text: str, num_bytes: int)
         ("--device tpu", "must be one of cpu, cuda, got 'tpu'"),
         ("--kv-memory lots", "expected a size such as 512MiB or 2GB, got 'lots'"),
         ("--kv-memory 2PiB", "expected a size"),
-        ("--kv-memory 0", "must be from 1"),
+        ("--kv-memory 0", "must be from 4096"),
+        ("--kv-memory 1", "must be from 4096"),
         ("--metrics-port 65536", "must be from 0 to 65535, got 65536"),
         ("--log-level loud", "must be one of debug, info, warning, error, got 'loud'"),
         ("--model ./no-such-folder", "there is no file or folder ./no-such-folder"),

@@ -8,7 +8,7 @@ from unit.plan_helpers import BIG_GPU, GIB, SMOLLM2_135M, TWO_CORES, make_inputs
 from chatserve.errors import ConfigError
 from chatserve.planning.inputs import Given
 from chatserve.planning.limits import Bound
-from chatserve.planning.plan import make_plan
+from chatserve.planning.plan import check_sizes, make_plan
 from chatserve.planning.step_time import ModelCost, StepTimes
 
 
@@ -286,3 +286,19 @@ def test_context_beyond_the_model_is_refused() -> None:
 def test_memory_below_one_page_is_refused_with_both_sizes() -> None:
     with pytest.raises(ConfigError, match="one page needs 368,640 bytes, the pool may take 1,000"):
         make_plan(make_inputs(given=Given(kv_memory_bytes=1000)))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (Given(kv_memory_bytes=5000), "no KV page fits"),
+        (Given(kv_memory_bytes=2**30, max_model_len=10**6), "the model's context is"),
+    ],
+)
+def test_sizes_that_cannot_work_are_refused_before_weights_and_speeds_are_known(
+    given: Given, message: str
+) -> None:
+    inputs = replace(make_inputs(given=given), pool_share_bytes=0, speed=None)
+
+    with pytest.raises(ConfigError, match=message):
+        check_sizes(inputs)

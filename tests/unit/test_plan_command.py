@@ -181,7 +181,7 @@ def test_given_figures_and_dtype_need_no_torch(flags: list[str]) -> None:
     ("extra", "message"),
     [
         (["--max-model-len", "9000"], "--max-model-len 9000: the model's context is 8192 tokens"),
-        (["--kv-memory", "1000"], "one page needs 368,640 bytes"),
+        (["--kv-memory", "5000"], "one page needs 368,640 bytes"),
         (["--target-itl", "0"], "--target-itl (CHATSERVE_TARGET_ITL): must be from 0.1"),
         (["--bandwidth", "fast"], "expected a number, got 'fast'"),
         (["--session-tokens", "100", "--shared-tokens", "100"], "leaves nothing of"),
