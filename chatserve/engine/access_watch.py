@@ -7,7 +7,7 @@ A tenant that is gone loses all that was cached and saved of it; of a key only t
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Container, Iterable
 
 from chatserve.engine.api import GenerationRequest, RequestId
 from chatserve.engine.engine_thread import EngineThread
@@ -50,12 +50,23 @@ class AccessWatch:
             self._cursor, before = await self._bell.history()
             self._note(before)
         self._cursor, news = await self._bell.wait(self._cursor, _LISTEN_MS)
+        known = set(self._revoked)
         self._note(news)
         self.end_revoked()
-        for each in news:
-            if each.is_revoked and not each.key_id:
-                logger.info("tenant %r is gone, dropping what is cached of it", each.tenant)
-                self._engine.revoke(each.tenant)
+        self._drop_cached(news, known)
+
+    def _drop_cached(self, news: Iterable[AccessNews], known: Container[str]) -> None:
+        """Drop what is cached of tenants that are gone, those that were known to be among them.
+
+        The bell rings when a removal begins and once more when it is over, since what was in flight
+        in between may have left something; it is told once.
+        """
+        for tenant in dict.fromkeys(
+            each.tenant for each in news if each.is_revoked and not each.key_id
+        ):
+            if _subject(tenant, "") not in known:
+                logger.info("tenant %r is gone, dropping what is cached of it", tenant)
+            self._engine.revoke(tenant)
 
     def _note(self, news: Iterable[AccessNews]) -> None:
         for each in news:
