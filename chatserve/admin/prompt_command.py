@@ -13,7 +13,7 @@ from chatserve.admin.prompt_file import read_text
 from chatserve.admin.prompt_outcome import outcome_of
 from chatserve.admin.prompt_table import as_json, as_table
 from chatserve.admin.prompt_words import in_words, settings_of, title_of, versions_of
-from chatserve.admin.store_access import service_store
+from chatserve.admin.store_access import known_tenant, service_store
 from chatserve.engine.api import DEFAULT_TENANT
 from chatserve.errors import ConfigError, NotFound
 from chatserve.store.connection import Store
@@ -86,7 +86,10 @@ async def run_prompt_command(
 async def _list(command: _Command) -> int:
     config = command.config
     tenant = PUBLIC_TENANT if config.is_public else config.tenant
-    rows = await read_reports(command.store, await command.store.prompts.list(tenant))
+    prompts = await command.store.prompts.list(tenant)
+    if not prompts and config.tenant not in (None, DEFAULT_TENANT):
+        await known_tenant(command.store, config.tenant)
+    rows = await read_reports(command.store, prompts)
     write_text(command.console.out, as_json(rows) if config.as_json else as_table(rows))
     return 0
 

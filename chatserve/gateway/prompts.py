@@ -76,11 +76,19 @@ async def list_prompts(request: Request) -> Response:
         found = services.prompts.all()
     elif identity.is_operator or named in (None, identity.tenant):
         found = services.prompts.of_tenant(identity.tenant if named is None else named)
+    if not found and identity.is_operator and named not in (None, identity.tenant, PUBLIC_TENANT):
+        await _check_tenant(services, named)
     objects = [
         prompt_object(report, for_operator=identity.is_operator)
         for report in await read_reports(services.store, found)
     ]
     return json_response(PromptList(object="list", data=objects).to_wire())
+
+
+async def _check_tenant(services: Services, name: str) -> None:
+    if await services.store.tenants.get(name) is None:
+        message = f"there is no tenant {describe(name)}"
+        raise NotFound(message, code=ErrorCode.TENANT_NOT_FOUND, param="tenant")
 
 
 async def add_prompt(request: Request) -> Response:
@@ -222,7 +230,9 @@ _WHOSE = (text("tenant"), flag("public"))
 _WHICH = (*_WHOSE, text("version"))
 
 OPERATIONS = (
-    Operation("GET", _ALL, "List registered prompts", query=_WHOSE, reply=PromptList),
+    Operation(
+        "GET", _ALL, "List registered prompts", query=_WHOSE, reply=PromptList, errors=(404,)
+    ),
     Operation(
         "POST",
         _ALL,

@@ -20,6 +20,7 @@ from chatserve.store.connection import Store, open_store
 from chatserve.store.embedded import EmbeddedServer
 from chatserve.store.named_prompt import MAX_TEXT_BYTES, NamedPrompt
 from chatserve.store.prompt_news import PromptStatus
+from chatserve.store.tenants import Tenant
 
 
 async def test_list_is_a_table_with_a_line_for_each_prompt_and_state(
@@ -53,6 +54,16 @@ async def test_list_without_a_worker_tells_what_is_registered(
         "TENANT  NAME     VERSION  MODEL  STATE       TOKENS  PAGES  WORKERS",
         "acme    support  1        -      registered  -       -      0",
     ]
+
+
+async def test_list_of_a_tenant_that_is_not_there_is_an_error(
+    store: Store, terminal: Terminal
+) -> None:
+    await store.tenants.add(Tenant("acme"))
+
+    assert await terminal.run("list", "--tenant", "acme") == 0
+    with pytest.raises(NotFound, match="no tenant 'nobody'"):
+        await terminal.run("list", "--tenant", "nobody")
 
 
 async def test_list_is_json_for_programs_and_holds_no_text(

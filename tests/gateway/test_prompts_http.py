@@ -239,6 +239,12 @@ async def test_a_name_that_nobody_knows_is_refused_and_changes_nothing(
     assert await callers.service.store.prompts.get("acme", "new") is None
 
 
+async def test_prompts_of_a_tenant_that_is_not_there_are_an_error(callers: Callers) -> None:
+    status, error = await callers.refusal("GET", f"{ALL}?tenant=nobody", callers.operator)
+
+    assert (status, error["code"], error["param"]) == (404, "tenant_not_found", "tenant")
+
+
 # ── For members ──────────────────────────────────────────────────────────────────────────────
 
 

@@ -250,7 +250,8 @@ async def test_the_end_of_a_key_and_of_its_old_secret_are_shown_to_the_minute(
     await store.commands.call("HSET", name, "expires_at", int(time.time()) - 60)
     after = await shell.run("key list")
 
-    assert sum(minute in before for minute in minutes) >= 2
+    assert any(minute in before for minute in minutes[0::2])
+    assert any(minute in before for minute in minutes[1::2])
     assert f"{moment_of(int(time.time()) - 60)}, expired" in after
     with pytest.raises(Conflict, match="has expired"):
         await shell.run(f"key rotate {key_id}")
