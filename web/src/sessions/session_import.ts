@@ -19,7 +19,7 @@ export class SessionImport {
   async take(file: Blob): Promise<void> {
     this.isBusy.value = true;
     try {
-      const numStored = await importSessions(await exportIn(file));
+      const numStored = await importSessions(await archiveOf(file));
       this.outcome.value = plural("list.imported", numStored);
       this.#onImported();
     } catch (error) {
@@ -31,7 +31,7 @@ export class SessionImport {
   }
 }
 
-async function exportIn(file: Blob): Promise<object> {
+async function archiveOf(file: Blob): Promise<object> {
   try {
     const document: unknown = JSON.parse(await file.text());
     if (typeof document === "object" && document !== null) return document;
