@@ -4,6 +4,7 @@ Owns what is told to whom: which worker it is and why one refuses is for operato
 says how much room there is in a pool that others share.
 """
 
+from chatserve.protocol.conversation_objects import excerpt_of
 from chatserve.protocol.prompts import PromptObject, PromptWorkerObject, VariableObject
 from chatserve.store.prompt_reports import PromptReport, WorkerReport
 
@@ -21,6 +22,7 @@ def prompt_object(
         is_current=is_current,
         created_at=prompt.created_at,
         num_bytes=len(prompt.text.encode()),
+        excerpt=excerpt_of(prompt.text),
         variables=[
             VariableObject(name=name, default=prompt.defaults.get(name))
             for name in prompt.variables

@@ -101,7 +101,8 @@ class PromptWorkerObject(Reply):
 class PromptObject(Reply):
     """A registered prompt in one of its versions. The preamble belongs to no tenant.
 
-    The text is left out where several are listed. Workers have the current version only.
+    The text is left out where several are listed; `excerpt` is the beginning of it. Workers have
+    the current version only.
 
     Owns: nothing beyond its values.
     Used from: the prompts endpoints.
@@ -114,6 +115,7 @@ class PromptObject(Reply):
     is_current: bool
     created_at: int
     num_bytes: int
+    excerpt: str
     variables: list[VariableObject]
     is_pinned: bool
     priority: int

@@ -72,6 +72,7 @@ async def test_an_operator_registers_a_prompt_of_any_tenant(callers: Callers) ->
         "version": 1,
         "is_current": True,
         "num_bytes": len(TEXT),
+        "excerpt": TEXT,
         "variables": [{"name": "name", "default": None}, {"name": "city", "default": "Rome"}],
         "is_pinned": False,
         "priority": 0,
