@@ -14,6 +14,9 @@ import { Drafts } from "./input/drafts";
 import { plural, t } from "./i18n/catalogue";
 import { Login } from "./login";
 import { OpenSession, type AnswerOptions } from "./chat/open_session";
+import { obstacleOfChoices } from "./parameters/obstacle";
+import { Personas, promptField } from "./parameters/personas";
+import { fieldsToSend } from "./parameters/sampling";
 import { Undo } from "./undo";
 import { watchWaking } from "./waking";
 import type { WireConversation, WireModel } from "./wire/protocol";
@@ -27,8 +30,6 @@ import { SessionList } from "./sessions/session_list";
 import { SessionSearch } from "./sessions/session_search";
 
 const modelPollMs = 3_000;
-/** A small model may never find an end by itself; more than this is rarely worth reading. */
-const maxOutputTokens = 1_024;
 
 export class App {
   readonly connection: Connection;
@@ -41,23 +42,37 @@ export class App {
     () => location.reload(),
   );
   readonly drafts = new Drafts();
+  /** What can be asked; aliases of a model with a persona are not among them. */
   readonly models = signal<readonly WireModel[]>([]);
+  readonly personas = new Personas();
   /** Why no model can be used, in a sentence; null while one can. */
   readonly serviceProblem = signal<string | null>(null);
   readonly layout = new Layout();
   readonly place = signal<Place>({ kind: "chat", sessionId: null, itemId: null });
   readonly current: Signal<OpenSession>;
+  /** The model of the conversation on the screen; none while the one that was chosen is away. */
   readonly model = computed(() => {
     const { value: models } = this.models;
-    return models.find(({ id }) => id === this.#chosenModel.value) ?? models[0] ?? null;
+    const { model: chosen } = this.current.value.parameters.choices.value;
+    return (chosen === null ? models[0] : models.find(({ id }) => id === chosen)) ?? null;
   });
-  /** What the next answer is asked for with; null while no model can be used. */
+  /** Why the conversation cannot go on as the reader chose, in a sentence; null while it can. */
+  readonly choiceProblem = computed(() => {
+    const { choices } = this.current.value.parameters;
+    return obstacleOfChoices(choices.value, this.models.value, this.personas.list.value);
+  });
+  /** What the next answer is asked for with; null while it cannot be asked for. */
   readonly options = computed<AnswerOptions | null>(() => {
     const { value: model } = this.model;
-    return model && { model: model.id, fields: { max_output_tokens: maxOutputTokens } };
+    if (model === null || this.choiceProblem.value !== null) return null;
+    const { persona, fields } = this.current.value.parameters.choices.value;
+    const prompt = persona && promptField(persona, this.personas.find(persona.name));
+    const sampling = fieldsToSend(model["chatserve:sampling"] ?? [], fields);
+    return { model: model.id, fields: { ...sampling, ...(prompt && { prompt }) } };
   });
+  /** The answer that the reader wants to see the figures of; null for the last one. */
+  readonly inspected = signal<{ readonly key: string } | null>(null);
   readonly undo = new Undo();
-  readonly #chosenModel = signal<string | null>(null);
   readonly #feed: AnswerFeed;
   readonly #inStep: InStep;
   /** Sessions whose answer runs while the reader looks elsewhere. */
@@ -97,8 +112,24 @@ export class App {
     void this.#loadModels();
   }
 
-  chooseModel(modelId: string): void {
-    this.#chosenModel.value = modelId;
+  /** Read again what there is to choose from. */
+  refreshChoices(): void {
+    void this.#loadModels();
+    void this.#loadPersonas();
+  }
+
+  /** Answer with a persona; where it asks for values, show where they are given. */
+  choosePersona(name: string | null): void {
+    const session = this.current.value;
+    session.parameters.choosePersona(name);
+    const isAsking = session.entries.value.length > 0 && this.choiceProblem.value !== null;
+    if (isAsking) this.layout.showInspector();
+  }
+
+  /** Show the inspector on one answer. */
+  inspect(key: string): void {
+    this.inspected.value = { key };
+    this.layout.showInspector();
   }
 
   newChat(): void {
@@ -144,7 +175,7 @@ export class App {
   async sendDraft(): Promise<void> {
     const sessionId = this.current.value.id.value;
     const text = this.drafts.of(sessionId);
-    if (this.model.value === null || text.trim() === "") return;
+    if (this.options.value === null || text.trim() === "") return;
     this.drafts.set(sessionId, "");
     await this.send(text);
   }
@@ -209,6 +240,7 @@ export class App {
   #chatAfter(previous: OpenSession): OpenSession {
     const session = this.#makeSession();
     session.systemPrompt.value = previous.systemPrompt.value;
+    session.parameters.beginAs(previous.parameters);
     return session;
   }
 
@@ -244,6 +276,8 @@ export class App {
     this.#background.delete(session);
     if (session === this.current.value) this.#withdraw(session);
     this.drafts.putBack(session.id.value, text);
+    // What was asked for may be gone.
+    this.refreshChoices();
   }
 
   #withdraw(session: OpenSession): void {
@@ -271,6 +305,7 @@ export class App {
     this.#isIdentifying = true;
     await this.login.identify();
     this.#isIdentifying = false;
+    void this.#loadPersonas();
     const owner = this.login.owner.value;
     // A login that has run out leaves the drafts to whoever logs in next, if it is the same user.
     if (owner !== "") this.drafts.restore(owner);
@@ -288,14 +323,20 @@ export class App {
   #onHide(): void {
     this.undo.finish();
     this.drafts.keep();
+    this.current.value.parameters.leave();
   }
 
   #onLive(): void {
     this.#feed.onLive();
-    void this.#loadModels();
+    this.refreshChoices();
     void this.list.refresh();
     void this.#inStep.check();
     if (this.login.owner.value === null && !this.#isIdentifying) void this.#identify();
+  }
+
+  async #loadPersonas(): Promise<void> {
+    const { value: identity } = this.login.identity;
+    if (identity !== null) await this.personas.refresh(identity.tenant);
   }
 
   #onWake(): void {
@@ -308,13 +349,15 @@ export class App {
   async #loadModels(): Promise<void> {
     clearTimeout(this.#modelTimer);
     try {
-      this.models.value = await listModels();
+      const listed = await listModels();
+      this.models.value = listed.filter((model) => model["chatserve:persona"] == null);
       this.serviceProblem.value = this.models.value.length === 0 ? t("session.modelLoading") : null;
     } catch (error) {
       this.login.noteRefusal(error);
       this.serviceProblem.value = error instanceof ApiError ? error.message : String(error);
     }
-    if (this.serviceProblem.value === null || this.login.isNeeded.value) return;
+    const isUsable = this.serviceProblem.value === null && this.model.value !== null;
+    if (isUsable || this.login.isNeeded.value) return;
     this.#modelTimer = setTimeout(() => void this.#loadModels(), modelPollMs);
   }
 }

@@ -15,6 +15,10 @@ export class Layout {
     this.isListShown.value = !this.isListShown.value;
   }
 
+  showInspector(): void {
+    this.isInspectorShown.value = true;
+  }
+
   toggleInspector(): void {
     this.isInspectorShown.value = !this.isInspectorShown.value;
   }

@@ -10,6 +10,7 @@ import {
   storedItem,
   type FakeStore,
 } from "./fakes";
+import { fields, persona } from "./descriptions";
 
 let store: FakeStore;
 let socket: FakeSocket;
@@ -285,4 +286,99 @@ test("a gateway that refuses the page says why", async () => {
   await start();
 
   expect(app.serviceProblem.value).toBe("This host is not served.");
+});
+
+describe("what is chosen for a conversation", () => {
+  const sampling = Object.values(fields);
+
+  function sent(): Record<string, unknown>[] {
+    return socket.sent.filter(({ type }) => type === "response.create").map((each) => ({ ...each }));
+  }
+
+  beforeEach(() => {
+    store.models = [
+      { id: "tiny", "chatserve:sampling": sampling },
+      { id: "tiny:support", "chatserve:persona": "support", "chatserve:sampling": sampling },
+      { id: "large", "chatserve:sampling": sampling },
+    ];
+    store.prompts = [persona("letter", { variables: [{ name: "name", default: null }] })];
+  });
+
+  test("is what the next answer is asked for with, and nothing else", async () => {
+    await start();
+    app.current.value.parameters.setField("temperature", 0);
+    app.current.value.parameters.setField("max_output_tokens", 5);
+
+    await app.send("Hello");
+
+    expect(sent()[0]).toMatchObject({ model: "tiny", temperature: 0, max_output_tokens: 5 });
+    expect(sent()[0]).not.toHaveProperty("top_p");
+    expect(sent()[0]).not.toHaveProperty("prompt");
+  });
+
+  test("carries over to a new chat, and changes there leave the old one alone", async () => {
+    await start();
+    const old = app.current.value;
+    old.parameters.chooseModel("large");
+    old.parameters.setField("temperature", 0);
+
+    app.newChat();
+    app.current.value.parameters.setField("temperature", 1);
+    await app.send("Hello");
+
+    expect(sent()[0]).toMatchObject({ model: "large", temperature: 1 });
+    expect(old.parameters.choices.value.fields).toEqual({ temperature: 0 });
+  });
+
+  test("is not replaced by another model when the chosen one goes, and holds when it is back", async () => {
+    await start();
+    app.current.value.parameters.chooseModel("large");
+    const [tiny, alias, large] = store.models;
+    store.models = [tiny!, alias!];
+    app.refreshChoices();
+    await settle();
+
+    app.drafts.set(null, "Hello");
+    await app.sendDraft();
+
+    expect(app.model.value).toBeNull();
+    expect(app.choiceProblem.value).toContain("large");
+    expect(app.drafts.of(null)).toBe("Hello");
+    expect(sent()).toEqual([]);
+
+    store.models = [tiny!, large!];
+    app.refreshChoices();
+    await settle();
+
+    expect(app.choiceProblem.value).toBeNull();
+    expect(app.model.value?.id).toBe("large");
+  });
+
+  test("is a persona by its name and values, once those that it needs are given", async () => {
+    await start();
+    app.choosePersona("letter");
+    await app.send("Hello");
+    expect(sent()).toEqual([]);
+
+    app.current.value.parameters.setVariable("name", "Ada");
+    await app.send("Hello");
+
+    expect(sent()[0]).toMatchObject({ prompt: { id: "letter", variables: { name: "Ada" } } });
+  });
+
+  test("opens the inspector where a persona that asks for values is picked later", async () => {
+    store.items = [storedItem("user", "Hello", "msg_1")];
+    location.hash = "#/c/conv_1";
+    await start();
+
+    app.choosePersona("letter");
+
+    expect(app.layout.isInspectorShown.value).toBe(true);
+  });
+});
+
+test("an alias of a model with a persona is no model of its own", async () => {
+  store.models = [{ id: "tiny" }, { id: "tiny:support", "chatserve:persona": "support" }];
+  await start();
+  expect(app.models.value.map(({ id }) => id)).toEqual(["tiny"]);
 });

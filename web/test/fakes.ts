@@ -2,7 +2,13 @@
 
 import { vi } from "vitest";
 
-import type { ClientMessage, WireConversation, WireItem, WireModel } from "../src/wire/protocol";
+import type {
+  ClientMessage,
+  WireConversation,
+  WireItem,
+  WireModel,
+  WirePrompt,
+} from "../src/wire/protocol";
 
 export class FakeSocket {
   readyState = 0;
@@ -84,6 +90,7 @@ export interface FakeStore {
   session: WireConversation;
   items: WireItem[];
   models: WireModel[];
+  prompts: WirePrompt[];
   /** Requests as "METHOD path", in order. */
   calls: string[];
   /** When set, every request is answered by this. */
@@ -97,6 +104,7 @@ export function fakeStore(): FakeStore {
     session: { ...session, active_response_ids: [] },
     items: [],
     models: [{ id: "tiny" }],
+    prompts: [],
     calls: [],
     refusal: null,
   };
@@ -113,6 +121,9 @@ export function fakeStore(): FakeStore {
     }
     if (url.pathname === "/v1/models") {
       return Response.json({ data: store.models, has_more: false });
+    }
+    if (url.pathname === "/v1/chatserve/prompts") {
+      return Response.json({ data: store.prompts });
     }
     if (url.pathname === "/v1/chatserve/conversations") {
       return Response.json({ data: [store.session], has_more: false });

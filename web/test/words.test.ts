@@ -73,8 +73,8 @@ test("all figures are told in full, and only those that exist", () => {
   const words = figuresInFull(storedAnswer({ prompt: { total: 40, cached: 32 }, usage, timings }));
   const [figures, explanations] = words.split("\n\n");
   expect(figures).toBe(
-    "Prompt tokens: 40\nof them cached: 32\nAnswer tokens: 3\nQueue: 2 ms\nPrefill: 30 ms\n" +
-      "Time to first token: 32 ms\nBetween tokens (median): 9 ms",
+    "Prompt tokens: 40\nof them cached: 32\nof them computed: 8\nAnswer tokens: 3\nQueue: 2 ms\nPrefill: 30 ms\n" +
+      "Time to first token: 32 ms\nBetween tokens (median): 9 ms\nSpeed: 61 tokens/s",
   );
   expect(explanations).toContain("TTFT is the time to first token");
   expect(explanations).toContain("template");

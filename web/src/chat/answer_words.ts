@@ -4,7 +4,7 @@
  * Pure functions from state to text; the words themselves stand in the catalogue.
  */
 
-import { formatCount, formatDuration, ordinal, plural, t, tryText } from "../i18n/catalogue";
+import { formatCount, formatDuration, formatRate, ordinal, plural, t, tryText } from "../i18n/catalogue";
 import { ttftMs, type Answer, type AnswerError } from "./answer";
 
 /** Return the state of an answer that has no text to speak for it, or null. */
@@ -62,11 +62,13 @@ export function namedFigures(answer: Answer): [name: string, value: string][] {
   const figures: [string, string | null][] = [
     [t("figures.prompt"), prompt && formatCount(prompt.total)],
     [t("figures.cached"), prompt && formatCount(prompt.cached)],
+    [t("figures.computed"), prompt && formatCount(prompt.total - prompt.cached)],
     [t("figures.answerTokens"), usage && formatCount(usage.output_tokens)],
     [t("figures.queue"), durationOrNull(timings?.queue_ms)],
     [t("figures.prefill"), durationOrNull(timings?.prefill_ms)],
     [t("figures.ttftFull"), durationOrNull(ttftMs(answer))],
     [t("figures.itl"), durationOrNull(timings?.itl_p50_ms)],
+    [t("figures.rateFull"), timings?.tok_s == null ? null : formatRate(timings.tok_s)],
   ];
   return figures.filter((figure): figure is [string, string] => figure[1] !== null);
 }

@@ -10,6 +10,7 @@ import { computed, signal, type ReadonlySignal, type Signal } from "@preact/sign
 
 import { t } from "../i18n/catalogue";
 import { newId } from "../ids";
+import { SessionParameters } from "../parameters/session_parameters";
 import type { LastSeen } from "../sessions/last_seen";
 import { addItem, ApiError, createSession, deleteItem } from "../wire/api";
 import type { WireConversation } from "../wire/protocol";
@@ -56,6 +57,7 @@ export class OpenSession {
   readonly systemPrompt = signal("");
   /** The answer that was asked for last on this page, by its key. */
   readonly asked = signal<string | null>(null);
+  readonly parameters = new SessionParameters();
   readonly load: Signal<LoadState> = signal({ kind: "ready" });
   /** The message that the reader asked to see, by its key. */
   readonly target = signal<string | null>(null);
@@ -209,6 +211,7 @@ export class OpenSession {
     this.#holdsNothing = false;
     this.id.value = null;
     this.title.value = "";
+    this.parameters.onWithdrawn();
     return sessionId;
   }
 
@@ -222,6 +225,7 @@ export class OpenSession {
     const { session, messages, running, seenAtMs } = stored;
     this.seenAtMs.value = seenAtMs;
     this.title.value = session.title;
+    this.parameters.take(session);
     this.#messages.merge([...messages, ...running], expected);
     const first = messages.find(({ kind }) => kind === "system");
     this.systemPrompt.value = first?.kind === "system" ? first.text : "";
@@ -285,9 +289,11 @@ export class OpenSession {
   async #ensureStored(followed: Followed, text: string): Promise<string | null> {
     if (this.id.value !== null) return this.id.value;
     try {
-      const session = await createSession(this.systemPrompt.value.trim(), toTitle(text));
+      const metadata = this.parameters.toMetadata();
+      const session = await createSession(this.systemPrompt.value.trim(), toTitle(text), metadata);
       this.id.value = session.id;
       this.title.value = session.title;
+      this.parameters.onStored(session);
       this.#holdsNothing = true;
       this.#hooks.onCreated(this, session);
       return session.id;

@@ -56,7 +56,11 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
       {answer.error !== null && (
         <Failure answer={answer} onRetry={isLast ? () => void app.retry() : null} />
       )}
-      <Footer answer={answer} hasText={text !== ""} />
+      <Footer
+        answer={answer}
+        hasText={text !== ""}
+        onInspect={() => app.inspect(entry.key)}
+      />
       {isDone && (
         <AnswerActions
           app={app}
@@ -69,14 +73,20 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
   );
 }
 
-function Footer({ answer, hasText }: { answer: Answer; hasText: boolean }) {
+interface FooterProps {
+  answer: Answer;
+  hasText: boolean;
+  onInspect: () => void;
+}
+
+function Footer({ answer, hasText, onInspect }: FooterProps) {
   const ending = endingWords(answer);
   const hasBegun = hasText || answer.usage !== null;
   if (!hasBegun && ending === null) return null;
   return (
     <footer class="facts">
       {ending !== null && <span class="ending">{ending}</span>}
-      {hasBegun && <Figures answer={answer} />}
+      {hasBegun && <Figures answer={answer} onInspect={onInspect} />}
     </footer>
   );
 }

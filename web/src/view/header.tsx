@@ -1,4 +1,4 @@
-/** The line above the transcript: which session, which model, and how the connection is. */
+/** The line above the transcript: which session, what answers in it, and how the connection is. */
 
 import "./header.css";
 
@@ -9,6 +9,7 @@ import type { App } from "../app";
 import { t } from "../i18n/catalogue";
 import { connectionWords } from "../wire/connection_words";
 import { MenuIcon, PanelIcon } from "./icons";
+import { ModelChoice } from "./model_choice";
 
 export function Header({ app, onMenu }: { app: App; onMenu: () => void }) {
   const title = titleOf(app);
@@ -45,30 +46,6 @@ function titleOf(app: App): string {
   if (load.value.kind === "missing") return t("session.notFound");
   const listed = app.list.sessions.value.find((session) => session.id === id.value);
   return listed?.title || title.value || t("session.untitled");
-}
-
-function ModelChoice({ app }: { app: App }) {
-  const model = app.model.value;
-  if (model === null) return null;
-  if (app.models.value.length === 1) {
-    return (
-      <span class="model" title={model.id}>
-        {model.id}
-      </span>
-    );
-  }
-  return (
-    <select
-      class="model"
-      aria-label={t("header.model")}
-      value={model.id}
-      onChange={(event) => app.chooseModel(event.currentTarget.value)}
-    >
-      {app.models.value.map(({ id }) => (
-        <option key={id}>{id}</option>
-      ))}
-    </select>
-  );
 }
 
 function ConnectionWord({ app }: { app: App }) {

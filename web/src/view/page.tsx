@@ -83,14 +83,7 @@ function Content({ app, session }: SessionProps) {
   if (session.entries.value.length > 0) {
     return <TranscriptView app={app} session={session} />;
   }
-  return (
-    <EmptyState
-      model={app.model.value}
-      systemPrompt={session.systemPrompt}
-      isStored={session.id.value !== null}
-      onExample={(text) => void app.send(text)}
-    />
-  );
+  return <EmptyState app={app} session={session} />;
 }
 
 function LoadNotice({ app, session, load }: SessionProps & { load: LoadState }) {
@@ -151,7 +144,8 @@ function obstacleOf(app: App, session: OpenSession): string | null {
   if (seenAtMs !== null) return t("composer.lastSeen", { time: formatMoment(seenAtMs) });
   const { kind } = app.connection.state.value;
   if (kind === "offline") return t("composer.offline");
-  return app.connection.isLost.value ? t("connection.lost") : app.serviceProblem.value;
+  if (app.connection.isLost.value) return t("connection.lost");
+  return app.serviceProblem.value ?? app.choiceProblem.value;
 }
 
 function useShortcuts(app: App): void {

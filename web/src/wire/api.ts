@@ -17,6 +17,7 @@ import type {
   WireItem,
   WireList,
   WireModel,
+  WirePrompt,
   WireResponse,
 } from "./protocol";
 
@@ -50,6 +51,18 @@ export async function logOut(): Promise<void> {
 export async function listModels(): Promise<WireModel[]> {
   const list = await call<WireList<WireModel>>("GET", "v1/models");
   return list.data;
+}
+
+/** Return the named prompts of a tenant, without their texts. */
+export async function listPrompts(tenant: string): Promise<WirePrompt[]> {
+  const query = new URLSearchParams({ tenant });
+  const list = await call<WireList<WirePrompt>>("GET", `v1/chatserve/prompts?${query}`);
+  return list.data;
+}
+
+export function getPrompt(tenant: string, name: string): Promise<WirePrompt> {
+  const query = new URLSearchParams({ tenant });
+  return call("GET", `v1/chatserve/prompts/${encodeURIComponent(name)}?${query}`);
 }
 
 export function listSessions(before?: string): Promise<WireList<WireConversation>> {
@@ -97,15 +110,32 @@ export async function importSessions(document: object): Promise<number> {
  * Store a new session, with its system prompt as first item unless that is empty. The title stands
  * in until the server has a better one.
  */
-export function createSession(systemPrompt: string, title: string): Promise<WireConversation> {
+export function createSession(
+  systemPrompt: string,
+  title: string,
+  metadata: Readonly<Record<string, string>>,
+): Promise<WireConversation> {
   const items =
     systemPrompt === "" ? [] : [{ type: "message", role: "system", content: systemPrompt }];
-  const body = { items, title, "chatserve:title_source": "words" };
+  const body = { items, title, metadata, "chatserve:title_source": "words" };
   return call("POST", "v1/conversations", body);
 }
 
 export function getSession(sessionId: string): Promise<WireConversation> {
   return call("GET", `v1/conversations/${encodeURIComponent(sessionId)}`);
+}
+
+/**
+ * Replace what is noted of a session, also while the page is left; refused where the session has
+ * changed since `version`.
+ */
+export function noteOfSession(
+  sessionId: string,
+  metadata: Readonly<Record<string, string>>,
+  version: number,
+): Promise<WireConversation> {
+  const path = `v1/conversations/${encodeURIComponent(sessionId)}`;
+  return call("POST", path, { metadata, "chatserve:version": version }, { keepalive: true });
 }
 
 export function getResponse(responseId: string): Promise<WireResponse> {
@@ -189,10 +219,17 @@ interface RequestParts {
   body?: object;
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** Go on although the page is left. */
+  keepalive?: true;
 }
 
-async function call<T>(method: string, path: string, body?: object): Promise<T> {
-  const response = await request(method, path, body === undefined ? {} : { body });
+async function call<T>(
+  method: string,
+  path: string,
+  body?: object,
+  parts: RequestParts = {},
+): Promise<T> {
+  const response = await request(method, path, body === undefined ? parts : { ...parts, body });
   const parsed: unknown = await response.json().catch(() => null);
   if (!response.ok) throw toApiError(response, parsed);
   return parsed as T;
@@ -206,8 +243,9 @@ async function stream(method: string, path: string, parts: RequestParts): Promis
 }
 
 async function request(method: string, path: string, parts: RequestParts): Promise<Response> {
-  const { body, headers, signal } = parts;
+  const { body, headers, signal, keepalive } = parts;
   const init: RequestInit = { method };
+  if (keepalive !== undefined) init.keepalive = keepalive;
   if (signal !== undefined) init.signal = signal;
   if (body !== undefined) {
     init.headers = { "Content-Type": "application/json", ...headers };

@@ -35,6 +35,7 @@ export interface WireResponse {
   status: "queued" | "in_progress" | "completed" | "incomplete" | "failed";
   error?: WireError | null;
   incomplete_details?: { reason?: string } | null;
+  model?: string;
   usage?: WireUsage | null;
   "chatserve:timings"?: WireTimings | null;
   /** In a conversation: the answer's own message, and the message that it follows. */
@@ -206,6 +207,43 @@ export interface WireIdentity {
 export interface WireModel {
   id: string;
   max_model_len?: number;
+  "chatserve:base_model"?: string;
+  /** The persona of an alias, which is no model of its own. */
+  "chatserve:persona"?: string | null;
+  "chatserve:sampling"?: WireSamplingField[];
+}
+
+export type WireSamplingValue = number | boolean | string[] | number[];
+
+/** A sampling field, described so that a control can be made of it. */
+export interface WireSamplingField {
+  name: string;
+  type: "number" | "integer" | "boolean" | "strings" | "integers";
+  default: WireSamplingValue | null;
+  minimum?: number | null;
+  maximum?: number | null;
+  exclusive_minimum?: boolean;
+  exclusive_maximum?: boolean;
+  max_items?: number | null;
+  max_item_chars?: number | null;
+}
+
+/** A named prompt of the tenant; only one that is read alone has its `text`. */
+export interface WirePrompt {
+  name: string;
+  version: number;
+  excerpt: string;
+  /** One whose default is null needs a value in every request. */
+  variables: { name: string; default: string | null }[];
+  workers: WirePromptWorker[];
+  text?: string;
+}
+
+export interface WirePromptWorker {
+  model: string;
+  /** Null: nothing heard of it yet. */
+  state: "warming" | "pinned" | "cached" | "refused" | null;
+  num_tokens: number;
 }
 
 export interface WireConversation {
@@ -215,6 +253,7 @@ export interface WireConversation {
   updated_at: number;
   active_response_ids: string[];
   pinned?: boolean;
+  metadata?: Record<string, string>;
   "chatserve:version"?: number;
 }
 

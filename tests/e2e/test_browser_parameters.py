@@ -1,0 +1,195 @@
+"""Parameters and personas of the page, in a real browser on the real service and model."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, WebSocket, expect
+
+pytestmark = pytest.mark.needs_program("chromium")
+
+ANSWER_MS = 60_000
+PERSONA = "letter"
+PERSONA_TEXT = (
+    "You write short, friendly letters for a small library by the sea. Every letter has a "
+    "greeting, one sentence about books, one sentence about the weather, and a farewell. Never "
+    "write more than four sentences, and never promise that a book is there. The letter is for "
+    "{{name}}."
+)
+
+
+@pytest.fixture
+def page(browser: Browser, service_url: str) -> Iterator[Page]:
+    """A page that fails the test for anything the browser complains about."""
+    context = browser.new_context(base_url=service_url)
+    page = context.new_page()
+    complaints: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            complaints.append(message.text)
+
+    page.on("console", note)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.set_default_timeout(ANSWER_MS)
+    yield page
+    context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def creates(page: Page) -> list[dict[str, Any]]:
+    """What the page has asked for on the socket, each without where it goes."""
+    asked: list[dict[str, Any]] = []
+
+    def note(frame: str | bytes) -> None:
+        message = json.loads(frame)
+        if message["type"] == "response.create":
+            asked.append(message)
+
+    def follow(socket: WebSocket) -> None:
+        socket.on("framesent", note)
+
+    page.on("websocket", follow)
+    return asked
+
+
+@pytest.fixture
+def persona(service_url: str) -> Iterator[str]:
+    """A persona with a variable, computed before it is used."""
+    with httpx.Client(base_url=service_url, timeout=ANSWER_MS / 1000) as client:
+        client.post(
+            "/v1/chatserve/prompts", json={"name": PERSONA, "text": PERSONA_TEXT}
+        ).raise_for_status()
+        wait_until(lambda: is_pinned(client))
+        yield PERSONA
+        client.delete(f"/v1/chatserve/prompts/{PERSONA}").raise_for_status()
+
+
+def is_pinned(client: httpx.Client) -> bool:
+    workers = client.get(f"/v1/chatserve/prompts/{PERSONA}").json()["workers"]
+    return bool(workers) and all(worker["state"] == "pinned" for worker in workers)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + ANSWER_MS / 1000
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def send(page: Page, text: str) -> Locator:
+    """Say something, and return its answer once it has ended."""
+    answers = page.get_by_role("article", name="Answer")
+    num_before = answers.count()
+    page.get_by_role("textbox", name="Message").fill(text)
+    page.get_by_role("textbox", name="Message").press("Enter")
+    expect(answers).to_have_count(num_before + 1)
+    answer = answers.nth(num_before)
+    expect(answer).to_have_attribute("data-phase", re.compile("completed|cut"))
+    return answer
+
+
+def num_cached(answer: Locator) -> int:
+    words = answer.locator(".cached-tokens").inner_text()
+    return int(words.split(" of ")[0].replace(",", ""))
+
+
+def inspector(page: Page) -> Locator:
+    return page.get_by_role("complementary", name="Inspector")
+
+
+def sampling_of(create: dict[str, Any]) -> dict[str, Any]:
+    envelope = ("type", "stream_id", "event_id", "model", "conversation", "input")
+    return {name: value for name, value in create.items() if name not in envelope}
+
+
+def test_exactly_what_was_changed_is_asked_for_and_a_reload_keeps_it(
+    page: Page, creates: list[dict[str, Any]]
+) -> None:
+    page.goto("/")
+    page.keyboard.press("Control+.")
+    panel = inspector(page)
+    panel.get_by_role("textbox", name="Temperature").fill("0")
+    panel.get_by_role("textbox", name="Longest answer").fill("5")
+    answer = send(page, "Count from one to twenty.")
+    expect(answer).to_have_attribute("data-phase", "cut")
+
+    assert sampling_of(creates[0]) == {"temperature": 0, "max_output_tokens": 5}
+
+    # A change in a conversation that exists, and the page left at once.
+    panel.get_by_role("textbox", name="Share of likelihood").fill("0.5")
+    page.reload()
+    page.keyboard.press("Control+.")
+    expect(panel.get_by_role("textbox", name="Temperature")).to_have_value("0")
+    expect(panel.get_by_role("textbox", name="Share of likelihood")).to_have_value("0.5")
+    panel.get_by_role("button", name="Reset Temperature").click()
+    send(page, "And on.")
+
+    asked = sampling_of(creates[1])
+    del asked["chatserve:parent_id"]
+    assert asked == {"top_p": 0.5, "max_output_tokens": 5}
+
+
+def test_a_value_out_of_bounds_is_told_and_not_sent(
+    page: Page, creates: list[dict[str, Any]]
+) -> None:
+    page.goto("/")
+    page.keyboard.press("Control+.")
+    panel = inspector(page)
+    panel.get_by_role("textbox", name="Longest answer").fill("4")
+    field = panel.get_by_role("textbox", name="Temperature")
+    field.fill("5")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(field).to_have_accessible_description(re.compile("at most 2"))
+
+    send(page, "Hello.")
+
+    assert sampling_of(creates[0]) == {"max_output_tokens": 4}
+
+
+def test_a_persona_is_picked_and_its_tokens_are_found_in_the_cache(
+    page: Page, persona: str, creates: list[dict[str, Any]]
+) -> None:
+    page.goto("/")
+    page.get_by_role("radio", name=persona).check()
+    expect(page.get_by_text(f"The persona {persona} needs a value")).to_be_visible()
+    expect(page.get_by_role("combobox", name="Persona")).to_have_value(persona)
+    page.get_by_role("textbox", name="name").fill("Ada")
+    page.keyboard.press("Control+.")
+    inspector(page).get_by_role("textbox", name="Longest answer").fill("8")
+    first = send(page, "Write to a reader.")
+
+    prompt = {"id": persona, "variables": {"name": "Ada"}}
+    assert sampling_of(creates[0]) == {"max_output_tokens": 8, "prompt": prompt}
+    num_pinned = num_cached(first)
+    assert num_pinned > 50
+
+    second = send(page, "And to another one.")
+
+    assert creates[1]["prompt"] == prompt
+    assert num_cached(second) > num_pinned
+
+
+def test_the_figures_open_the_inspector_on_their_answer(page: Page) -> None:
+    page.goto("/")
+    page.keyboard.press("Control+.")
+    panel = inspector(page)
+    panel.get_by_role("textbox", name="Longest answer").fill("6")
+    first = send(page, "Name a river.")
+    send(page, "Name a sea.")
+    page.keyboard.press("Control+.")
+    expect(panel).to_have_count(0)
+
+    first.get_by_role("group", name="Figures").get_by_role("button").press("Enter")
+
+    expect(panel.get_by_text("Answer 1 of 2")).to_be_visible()
+    expect(panel.get_by_text("at the limit of tokens")).to_be_visible()
+    panel.get_by_text("Raw response").click()
+    expect(panel.locator("pre")).to_contain_text('"chatserve:timings"')
+    panel.get_by_role("button", name="Close").press("Enter")
+    expect(first.get_by_role("group", name="Figures").get_by_role("button")).to_be_focused()

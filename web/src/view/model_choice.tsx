@@ -1,0 +1,68 @@
+/** What answers in the conversation: a persona of the tenant, and a model. */
+
+import type { App } from "../app";
+import { formatCount, t } from "../i18n/catalogue";
+import type { WireModel } from "../wire/protocol";
+
+export function ModelChoice({ app }: { app: App }) {
+  return (
+    <div class="model-choice">
+      <PersonaSelect app={app} />
+      <ModelSelect app={app} />
+    </div>
+  );
+}
+
+/** Return a model's name with the length of its context, where that is known. */
+export function modelWords({ id, max_model_len: maxLen }: WireModel): string {
+  return maxLen === undefined ? id : t("empty.context", { model: id, count: formatCount(maxLen) });
+}
+
+function PersonaSelect({ app }: { app: App }) {
+  const { parameters } = app.current.value;
+  const chosen = parameters.choices.value.persona?.name ?? null;
+  const names = (app.personas.list.value ?? []).map(({ name }) => name);
+  const isGone = chosen !== null && app.personas.list.value !== null && !names.includes(chosen);
+  if (names.length === 0 && chosen === null) return null;
+  return (
+    <select
+      aria-label={t("header.persona")}
+      aria-invalid={isGone}
+      value={chosen ?? ""}
+      onFocus={() => app.refreshChoices()}
+      onChange={({ currentTarget }) => app.choosePersona(currentTarget.value || null)}
+    >
+      <option value="">{t("persona.none")}</option>
+      {chosen !== null && !names.includes(chosen) && <option>{chosen}</option>}
+      {names.map((name) => (
+        <option key={name}>{name}</option>
+      ))}
+    </select>
+  );
+}
+
+function ModelSelect({ app }: { app: App }) {
+  const models = app.models.value;
+  const { parameters } = app.current.value;
+  const chosen = parameters.choices.value.model;
+  const isGone = chosen !== null && !models.some(({ id }) => id === chosen);
+  const [only] = models;
+  if (only === undefined) return null;
+  if (models.length === 1 && !isGone) return <span title={modelWords(only)}>{only.id}</span>;
+  return (
+    <select
+      aria-label={t("header.model")}
+      aria-invalid={isGone}
+      value={chosen ?? only.id}
+      onFocus={() => app.refreshChoices()}
+      onChange={({ currentTarget }) => parameters.chooseModel(currentTarget.value)}
+    >
+      {isGone && <option value={chosen}>{t("model.unavailable", { model: chosen })}</option>}
+      {models.map((model) => (
+        <option key={model.id} value={model.id}>
+          {modelWords(model)}
+        </option>
+      ))}
+    </select>
+  );
+}

@@ -1,0 +1,95 @@
+/** The tenant's personas to choose from, and the values that the chosen one asks for. */
+
+import "./persona_picker.css";
+
+import { useId } from "preact/hooks";
+
+import type { App } from "../app";
+import { plural, t } from "../i18n/catalogue";
+import { readinessOf } from "../parameters/personas";
+import type { SessionParameters } from "../parameters/session_parameters";
+import type { WirePrompt } from "../wire/protocol";
+
+/** What the server takes as the value of one variable. */
+const maxValueChars = 16_384;
+
+export function PersonaPicker({ app }: { app: App }) {
+  const group = useId();
+  const { parameters } = app.current.value;
+  const chosen = parameters.choices.value.persona?.name ?? null;
+  const personas = app.personas.list.value ?? [];
+  if (personas.length === 0) return null;
+  return (
+    <fieldset class="persona-picker">
+      <legend>{t("persona.label")}</legend>
+      <p class="hint">{t("persona.hint")}</p>
+      <div class="personas">
+        <label class="persona">
+          <input
+            type="radio"
+            name={group}
+            checked={chosen === null}
+            onChange={() => app.choosePersona(null)}
+          />
+          <span class="persona-name">{t("persona.none")}</span>
+        </label>
+        {personas.map((persona) => (
+          <label class="persona" key={persona.name}>
+            <input
+              type="radio"
+              name={group}
+              checked={chosen === persona.name}
+              onChange={() => app.choosePersona(persona.name)}
+            />
+            <span class="persona-name" dir="auto">
+              {persona.name}
+            </span>
+            <span class="persona-state">{readinessWords(persona, app.model.value?.id ?? "")}</span>
+            <span class="persona-words" dir="auto">
+              {persona.excerpt}
+            </span>
+          </label>
+        ))}
+      </div>
+      <PersonaVariables parameters={parameters} persona={personas.find(({ name }) => name === chosen)} />
+    </fieldset>
+  );
+}
+
+/** Return how much of a persona a model has ready, in words. */
+export function readinessWords(persona: WirePrompt, model: string): string {
+  const readiness = readinessOf(persona, model);
+  const state = t(`persona.state.${readiness?.state ?? "unknown"}`);
+  if (readiness === null || readiness.numTokens === 0) return state;
+  return `${plural("persona.tokens", readiness.numTokens)}, ${state}`;
+}
+
+interface PersonaVariablesProps {
+  parameters: SessionParameters;
+  persona: WirePrompt | undefined;
+}
+
+function PersonaVariables({ parameters, persona }: PersonaVariablesProps) {
+  const given = parameters.choices.value.persona?.variables ?? {};
+  if (persona === undefined || persona.variables.length === 0) return null;
+  return (
+    <div class="persona-variables" role="group" aria-label={t("persona.variables")}>
+      {persona.variables.map(({ name, default: standing }) => (
+        <label key={name}>
+          <span>
+            {name} {standing === null && <small>{t("persona.needed")}</small>}
+          </span>
+          <textarea
+            rows={1}
+            dir="auto"
+            maxLength={maxValueChars}
+            required={standing === null}
+            placeholder={standing ?? ""}
+            value={given[name] ?? ""}
+            onInput={({ currentTarget }) => parameters.setVariable(name, currentTarget.value)}
+          />
+        </label>
+      ))}
+    </div>
+  );
+}

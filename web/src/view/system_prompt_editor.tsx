@@ -1,0 +1,33 @@
+/** Where the reader writes what a new chat begins with. */
+
+import "./system_prompt_editor.css";
+
+import type { Signal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
+
+import { t } from "../i18n/catalogue";
+import { PlusIcon } from "./icons";
+
+export function SystemPromptEditor({ text }: { text: Signal<string> }) {
+  const isOpen = useSignal(text.value !== "");
+  if (!isOpen.value) {
+    return (
+      <button type="button" class="quiet add-prompt" onClick={() => (isOpen.value = true)}>
+        <PlusIcon /> {t("empty.addPrompt")}
+      </button>
+    );
+  }
+  return (
+    <label class="prompt-editor">
+      <span>{t("session.systemPrompt")}</span>
+      <textarea
+        rows={3}
+        dir="auto"
+        placeholder={t("empty.promptPlaceholder")}
+        value={text.value}
+        onInput={(event) => (text.value = event.currentTarget.value)}
+      />
+      <small>{t("empty.promptHint")}</small>
+    </label>
+  );
+}
