@@ -6,7 +6,7 @@ import { useId } from "preact/hooks";
 
 import type { App } from "../app";
 import { plural, t } from "../i18n/catalogue";
-import { readinessOf } from "../parameters/personas";
+import { missingVariables, readinessOf } from "../parameters/personas";
 import type { SessionParameters } from "../parameters/session_parameters";
 import type { WirePrompt } from "../wire/protocol";
 
@@ -70,14 +70,15 @@ interface PersonaVariablesProps {
 }
 
 function PersonaVariables({ parameters, persona }: PersonaVariablesProps) {
-  const given = parameters.choices.value.persona?.variables ?? {};
-  if (persona === undefined || persona.variables.length === 0) return null;
+  const { persona: choice } = parameters.choices.value;
+  if (choice === null || persona === undefined || persona.variables.length === 0) return null;
+  const missing = missingVariables(persona, choice);
   return (
     <div class="persona-variables" role="group" aria-label={t("persona.variables")}>
       {persona.variables.map(({ name, default: standing }) => (
         <label key={name}>
           <span>
-            {name} {standing === null && <small>{t("persona.needed")}</small>}
+            {name} {missing.includes(name) && <small>{t("persona.needed")}</small>}
           </span>
           <textarea
             rows={1}
@@ -85,7 +86,7 @@ function PersonaVariables({ parameters, persona }: PersonaVariablesProps) {
             maxLength={maxValueChars}
             required={standing === null}
             placeholder={standing ?? ""}
-            value={given[name] ?? ""}
+            value={choice.variables[name] ?? ""}
             onInput={({ currentTarget }) => parameters.setVariable(name, currentTarget.value)}
           />
         </label>
