@@ -8,18 +8,18 @@
 import { computed, signal, type Signal } from "@preact/signals";
 
 import { AnswerFeed } from "./chat/answer_feed";
-import { ApiError, listModels } from "./wire/api";
 import { Connection } from "./wire/connection";
 import { Drafts } from "./input/drafts";
 import { plural, t } from "./i18n/catalogue";
 import { Login } from "./login";
 import { OpenSession, type AnswerOptions } from "./chat/open_session";
 import { obstacleOfChoices } from "./parameters/obstacle";
-import { Personas, promptField } from "./parameters/personas";
+import { Offer } from "./parameters/offer";
+import { promptField } from "./parameters/personas";
 import { fieldsToSend } from "./parameters/sampling";
 import { Undo } from "./undo";
 import { watchWaking } from "./waking";
-import type { WireConversation, WireModel } from "./wire/protocol";
+import type { WireConversation } from "./wire/protocol";
 import { Layout } from "./layout";
 import { hashOf, placeOf, type Place } from "./router";
 import type { Settings } from "./settings";
@@ -28,8 +28,6 @@ import { LastSeen } from "./sessions/last_seen";
 import { SessionImport } from "./sessions/session_import";
 import { SessionList } from "./sessions/session_list";
 import { SessionSearch } from "./sessions/session_search";
-
-const modelPollMs = 3_000;
 
 export class App {
   readonly connection: Connection;
@@ -42,31 +40,28 @@ export class App {
     () => location.reload(),
   );
   readonly drafts = new Drafts();
-  /** What can be asked; aliases of a model with a persona are not among them. */
-  readonly models = signal<readonly WireModel[]>([]);
-  readonly personas = new Personas();
-  /** Why no model can be used, in a sentence; null while one can. */
-  readonly serviceProblem = signal<string | null>(null);
+  readonly offer = new Offer(this.login, () => this.model.value === null);
   readonly layout = new Layout();
   readonly place = signal<Place>({ kind: "chat", sessionId: null, itemId: null });
   readonly current: Signal<OpenSession>;
   /** The model of the conversation on the screen; none while the one that was chosen is away. */
   readonly model = computed(() => {
-    const { value: models } = this.models;
+    const { value: models } = this.offer.models;
     const { model: chosen } = this.current.value.parameters.choices.value;
     return (chosen === null ? models[0] : models.find(({ id }) => id === chosen)) ?? null;
   });
   /** Why the conversation cannot go on as the reader chose, in a sentence; null while it can. */
   readonly choiceProblem = computed(() => {
     const { choices } = this.current.value.parameters;
-    return obstacleOfChoices(choices.value, this.models.value, this.personas.list.value);
+    const { models, personas } = this.offer;
+    return obstacleOfChoices(choices.value, models.value, personas.list.value);
   });
   /** What the next answer is asked for with; null while it cannot be asked for. */
   readonly options = computed<AnswerOptions | null>(() => {
     const { value: model } = this.model;
     if (model === null || this.choiceProblem.value !== null) return null;
     const { persona, fields } = this.current.value.parameters.choices.value;
-    const prompt = persona && promptField(persona, this.personas.find(persona.name));
+    const prompt = persona && promptField(persona, this.offer.personas.find(persona.name));
     const sampling = fieldsToSend(model["chatserve:sampling"] ?? [], fields);
     return { model: model.id, fields: { ...sampling, ...(prompt && { prompt }) } };
   });
@@ -78,7 +73,6 @@ export class App {
   /** Sessions whose answer runs while the reader looks elsewhere. */
   readonly #background = new Set<OpenSession>();
   #isIdentifying = false;
-  #modelTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     openSocket: () => WebSocket,
@@ -109,13 +103,7 @@ export class App {
     this.connection.connect();
     void this.#identify();
     void this.list.refresh();
-    void this.#loadModels();
-  }
-
-  /** Read again what there is to choose from. */
-  refreshChoices(): void {
-    void this.#loadModels();
-    void this.#loadPersonas();
+    this.offer.refresh();
   }
 
   /** Answer with a persona; where it asks for values, show where they are given. */
@@ -277,7 +265,7 @@ export class App {
     if (session === this.current.value) this.#withdraw(session);
     this.drafts.putBack(session.id.value, text);
     // What was asked for may be gone.
-    this.refreshChoices();
+    this.offer.refresh();
   }
 
   #withdraw(session: OpenSession): void {
@@ -305,7 +293,7 @@ export class App {
     this.#isIdentifying = true;
     await this.login.identify();
     this.#isIdentifying = false;
-    void this.#loadPersonas();
+    void this.offer.refreshPersonas();
     const owner = this.login.owner.value;
     // A login that has run out leaves the drafts to whoever logs in next, if it is the same user.
     if (owner !== "") this.drafts.restore(owner);
@@ -328,36 +316,15 @@ export class App {
 
   #onLive(): void {
     this.#feed.onLive();
-    this.refreshChoices();
+    this.offer.refresh();
     void this.list.refresh();
     void this.#inStep.check();
     if (this.login.owner.value === null && !this.#isIdentifying) void this.#identify();
-  }
-
-  async #loadPersonas(): Promise<void> {
-    const { value: identity } = this.login.identity;
-    if (identity !== null) await this.personas.refresh(identity.tenant);
   }
 
   #onWake(): void {
     this.connection.wake();
     void this.list.refresh();
     void this.#inStep.check();
-  }
-
-  /** Ask again while nothing is served: an engine may still be loading its weights. */
-  async #loadModels(): Promise<void> {
-    clearTimeout(this.#modelTimer);
-    try {
-      const listed = await listModels();
-      this.models.value = listed.filter((model) => model["chatserve:persona"] == null);
-      this.serviceProblem.value = this.models.value.length === 0 ? t("session.modelLoading") : null;
-    } catch (error) {
-      this.login.noteRefusal(error);
-      this.serviceProblem.value = error instanceof ApiError ? error.message : String(error);
-    }
-    const isUsable = this.serviceProblem.value === null && this.model.value !== null;
-    if (isUsable || this.login.isNeeded.value) return;
-    this.#modelTimer = setTimeout(() => void this.#loadModels(), modelPollMs);
   }
 }

@@ -270,13 +270,13 @@ describe("unsent text", () => {
 test("models are asked for again until one is ready", async () => {
   store.models = [];
   await start();
-  const before = app.serviceProblem.value;
+  const before = app.offer.problem.value;
   store.models = [{ id: "tiny" }];
 
   await vi.advanceTimersByTimeAsync(3_000);
 
   expect(before).toBe("The model is loading…");
-  expect(app.serviceProblem.value).toBeNull();
+  expect(app.offer.problem.value).toBeNull();
   expect(app.model.value?.id).toBe("tiny");
 });
 
@@ -285,7 +285,7 @@ test("a gateway that refuses the page says why", async () => {
 
   await start();
 
-  expect(app.serviceProblem.value).toBe("This host is not served.");
+  expect(app.offer.problem.value).toBe("This host is not served.");
 });
 
 describe("what is chosen for a conversation", () => {
@@ -335,7 +335,7 @@ describe("what is chosen for a conversation", () => {
     app.current.value.parameters.chooseModel("large");
     const [tiny, alias, large] = store.models;
     store.models = [tiny!, alias!];
-    app.refreshChoices();
+    app.offer.refresh();
     await settle();
 
     app.drafts.set(null, "Hello");
@@ -347,7 +347,7 @@ describe("what is chosen for a conversation", () => {
     expect(sent()).toEqual([]);
 
     store.models = [tiny!, large!];
-    app.refreshChoices();
+    app.offer.refresh();
     await settle();
 
     expect(app.choiceProblem.value).toBeNull();
@@ -380,5 +380,5 @@ describe("what is chosen for a conversation", () => {
 test("an alias of a model with a persona is no model of its own", async () => {
   store.models = [{ id: "tiny" }, { id: "tiny:support", "chatserve:persona": "support" }];
   await start();
-  expect(app.models.value.map(({ id }) => id)).toEqual(["tiny"]);
+  expect(app.offer.models.value.map(({ id }) => id)).toEqual(["tiny"]);
 });

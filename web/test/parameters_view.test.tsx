@@ -42,8 +42,8 @@ function control(described: WireSamplingField, changed: SamplingValues = {}): st
 
 async function offer(prompts: WirePrompt[]): Promise<void> {
   store.prompts = prompts;
-  app.models.value = [{ id: "tiny", max_model_len: 8192, "chatserve:sampling": Object.values(fields) }];
-  await app.personas.refresh("default");
+  app.offer.models.value = [{ id: "tiny", max_model_len: 8192, "chatserve:sampling": Object.values(fields) }];
+  await app.offer.personas.refresh("default");
 }
 
 describe("the control of a field", () => {

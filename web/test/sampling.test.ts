@@ -1,17 +1,15 @@
 import { describe, expect, test } from "vitest";
 
+import { defaultOf, fieldsToSend, problemOf } from "../src/parameters/sampling";
 import {
   conflictOf,
-  defaultOf,
   defaultWords,
-  fieldsToSend,
   formatValue,
   labelOf,
   meaningOf,
   parseValue,
-  problemOf,
   sliderOf,
-} from "../src/parameters/sampling";
+} from "../src/parameters/written_values";
 import type { WireSamplingField, WireSamplingValue } from "../src/wire/protocol";
 import { field, fields } from "./descriptions";
 

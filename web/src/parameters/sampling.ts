@@ -1,23 +1,18 @@
 /**
- * What may be said about the choice of tokens, as the server describes it.
+ * What may be said about the choice of tokens, as the server describes it, and what of it is sent.
  *
- * Pure functions from a field's description to what a control needs: how it is written, read and
- * checked. No field is known here by its name but those of which the page itself has something to
- * say, so that a field of a later server works as soon as it is described.
+ * No field is known here by its name but the one that the page itself has a default for, so that a
+ * field of a later server works as soon as it is described.
  */
 
-import { formatCount, t, tryText } from "../i18n/catalogue";
+import { formatCount, t } from "../i18n/catalogue";
 import type { WireSamplingField, WireSamplingValue } from "../wire/protocol";
 
 export type SamplingValues = Readonly<Record<string, WireSamplingValue>>;
 
 /** A small model may never find an end by itself; more than this is rarely worth reading. */
 const maxOutputTokens = 1_024;
-const ownDefaults: SamplingValues = { max_output_tokens: maxOutputTokens };
-/** Fields of which the first must not exceed the second, which no description of one can tell. */
-const orders = [["min_tokens", "max_output_tokens"]] as const;
-/** Beyond this many steps a slider cannot be set to the one that is meant. */
-const maxSliderSteps = 1_000;
+export const ownDefaults: SamplingValues = { max_output_tokens: maxOutputTokens };
 
 /** Return what holds where the reader changed nothing: the page's own default, or the server's. */
 export function defaultOf(field: WireSamplingField): WireSamplingValue | null {
@@ -51,81 +46,6 @@ export function problemOf(field: WireSamplingField, value: WireSamplingValue): s
     default:
       return t("parameter.problem.type");
   }
-}
-
-/** Return what is wrong with a value next to the other values, or null. */
-export function conflictOf(
-  name: string,
-  value: WireSamplingValue,
-  others: SamplingValues,
-): string | null {
-  const values: SamplingValues = { ...ownDefaults, ...others, [name]: value };
-  for (const [lesser, greater] of orders) {
-    const low = values[lesser];
-    const high = values[greater];
-    if (name !== lesser && name !== greater) continue;
-    if (typeof low !== "number" || typeof high !== "number" || low <= high) continue;
-    return t("parameter.problem.order", { lesser: labelOf(lesser), greater: labelOf(greater) });
-  }
-  return null;
-}
-
-/** Return the value that a reader has written; undefined for nothing, null for what is none. */
-export function parseValue(
-  { type }: WireSamplingField,
-  text: string,
-): WireSamplingValue | null | undefined {
-  if (text.trim() === "") return undefined;
-  switch (type) {
-    case "number":
-    case "integer":
-      return parseNumber(text);
-    case "integers": {
-      const numbers = text.split(/[\s,;]+/).filter((part) => part !== "").map(parseNumber);
-      return numbers.every((number) => number !== null) ? numbers : null;
-    }
-    default:
-      return text.split("\n").filter((line) => line !== "").map(unescapeLine);
-  }
-}
-
-/** Return a value as a reader would write it. */
-export function formatValue(value: WireSamplingValue | null): string {
-  if (value === null) return "";
-  if (!Array.isArray(value)) return String(value);
-  return value.map((each) => (typeof each === "string" ? escapeLine(each) : each)).join(
-    typeof value[0] === "string" ? "\n" : ", ",
-  );
-}
-
-/** Return the ends and the step of a slider, or null where a slider is of no use. */
-export function sliderOf(field: WireSamplingField): { min: number; max: number; step: number } | null {
-  const { minimum, maximum } = field;
-  if (minimum == null || maximum == null || minimum >= maximum) return null;
-  const step = field.type === "integer" ? 1 : 10 ** Math.floor(Math.log10((maximum - minimum) / 50));
-  if ((field.type !== "number" && field.type !== "integer") || (maximum - minimum) / step > maxSliderSteps) {
-    return null;
-  }
-  const min = field.exclusive_minimum ? minimum + step : minimum;
-  return { min, max: field.exclusive_maximum ? maximum - step : maximum, step };
-}
-
-export function labelOf(name: string): string {
-  return tryText(`parameter.${name}.label`) ?? name;
-}
-
-/** Return what a field does, in a sentence, or null for one that the page does not know. */
-export function meaningOf(name: string): string | null {
-  return tryText(`parameter.${name}.means`);
-}
-
-/** Return the default of a field in words. */
-export function defaultWords(field: WireSamplingField): string {
-  const value = defaultOf(field);
-  if (typeof value === "boolean") return t(value ? "parameter.on" : "parameter.off");
-  if (typeof value === "number") return formatNumber(value);
-  const text = formatValue(value);
-  return text !== "" ? text : (tryText(`parameter.${field.name}.none`) ?? t("parameter.none"));
 }
 
 function problemOfNumber(field: WireSamplingField, value: number): string | null {
@@ -164,22 +84,6 @@ function problemOfList(field: WireSamplingField, values: string[] | number[]): s
   return null;
 }
 
-/** Both marks of decimals are understood; thousands are not marked. */
-function parseNumber(text: string): number | null {
-  const number = Number(text.trim().replace(",", "."));
-  return text.trim() === "" || !Number.isFinite(number) ? null : number;
-}
-
-function formatNumber(value: number): string {
+export function formatNumber(value: number): string {
   return Number.isInteger(value) ? formatCount(value) : String(value);
-}
-
-/** In a list of lines, a line break within one is written as \n. */
-function escapeLine(text: string): string {
-  return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n").replaceAll("\t", "\\t");
-}
-
-function unescapeLine(line: string): string {
-  const meant: Record<string, string> = { n: "\n", t: "\t", "\\": "\\" };
-  return line.replace(/\\(.)/g, (whole, letter: string) => meant[letter] ?? whole);
 }

@@ -21,15 +21,15 @@ export function modelWords({ id, max_model_len: maxLen }: WireModel): string {
 function PersonaSelect({ app }: { app: App }) {
   const { parameters } = app.current.value;
   const chosen = parameters.choices.value.persona?.name ?? null;
-  const names = (app.personas.list.value ?? []).map(({ name }) => name);
-  const isGone = chosen !== null && app.personas.list.value !== null && !names.includes(chosen);
+  const names = (app.offer.personas.list.value ?? []).map(({ name }) => name);
+  const isGone = chosen !== null && app.offer.personas.list.value !== null && !names.includes(chosen);
   if (names.length === 0 && chosen === null) return null;
   return (
     <select
       aria-label={t("header.persona")}
       aria-invalid={isGone}
       value={chosen ?? ""}
-      onFocus={() => app.refreshChoices()}
+      onFocus={() => app.offer.refresh()}
       onChange={({ currentTarget }) => app.choosePersona(currentTarget.value || null)}
     >
       <option value="">{t("persona.none")}</option>
@@ -42,7 +42,7 @@ function PersonaSelect({ app }: { app: App }) {
 }
 
 function ModelSelect({ app }: { app: App }) {
-  const models = app.models.value;
+  const models = app.offer.models.value;
   const { parameters } = app.current.value;
   const chosen = parameters.choices.value.model;
   const isGone = chosen !== null && !models.some(({ id }) => id === chosen);
@@ -54,7 +54,7 @@ function ModelSelect({ app }: { app: App }) {
       aria-label={t("header.model")}
       aria-invalid={isGone}
       value={chosen ?? only.id}
-      onFocus={() => app.refreshChoices()}
+      onFocus={() => app.offer.refresh()}
       onChange={({ currentTarget }) => parameters.chooseModel(currentTarget.value)}
     >
       {isGone && <option value={chosen}>{t("model.unavailable", { model: chosen })}</option>}

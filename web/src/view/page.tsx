@@ -145,7 +145,7 @@ function obstacleOf(app: App, session: OpenSession): string | null {
   const { kind } = app.connection.state.value;
   if (kind === "offline") return t("composer.offline");
   if (app.connection.isLost.value) return t("connection.lost");
-  return app.serviceProblem.value ?? app.choiceProblem.value;
+  return app.offer.problem.value ?? app.choiceProblem.value;
 }
 
 function useShortcuts(app: App): void {

@@ -17,7 +17,7 @@ export function PersonaPicker({ app }: { app: App }) {
   const group = useId();
   const { parameters } = app.current.value;
   const chosen = parameters.choices.value.persona?.name ?? null;
-  const personas = app.personas.list.value ?? [];
+  const personas = app.offer.personas.list.value ?? [];
   if (personas.length === 0) return null;
   return (
     <fieldset class="persona-picker">

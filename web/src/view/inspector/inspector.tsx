@@ -17,7 +17,7 @@ import { SystemPromptSection } from "./system_prompt_section";
 export function Inspector({ app }: { app: App }) {
   const panel = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    app.refreshChoices();
+    app.offer.refresh();
     return () => (app.inspected.value = null);
   }, [app]);
   useReturnOfFocus(panel);

@@ -9,18 +9,16 @@ import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 
 import { t } from "../../i18n/catalogue";
+import { defaultOf, problemOf, type SamplingValues } from "../../parameters/sampling";
 import {
   conflictOf,
-  defaultOf,
   defaultWords,
   formatValue,
   labelOf,
   meaningOf,
   parseValue,
-  problemOf,
   sliderOf,
-  type SamplingValues,
-} from "../../parameters/sampling";
+} from "../../parameters/written_values";
 import type { WireSamplingField, WireSamplingValue } from "../../wire/protocol";
 
 interface ParameterControlProps {

@@ -12,7 +12,7 @@ import { SystemPromptEditor } from "../system_prompt_editor";
 export function SystemPromptSection({ app }: { app: App }) {
   const session = app.current.value;
   const chosen = session.parameters.choices.value.persona;
-  const persona = chosen && app.personas.find(chosen.name);
+  const persona = chosen && app.offer.personas.find(chosen.name);
   return (
     <details class="inspector-part" open>
       <summary>
@@ -32,7 +32,7 @@ export function SystemPromptSection({ app }: { app: App }) {
 function PersonaText({ app, persona }: { app: App; persona: WirePrompt }) {
   const text = useSignal("");
   useEffect(() => {
-    app.personas.textOf(persona).then(
+    app.offer.personas.textOf(persona).then(
       (read) => (text.value = read),
       () => (text.value = persona.excerpt),
     );
