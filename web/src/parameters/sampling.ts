@@ -55,11 +55,11 @@ function problemOfNumber(field: WireSamplingField, value: number): string | null
   if (isWhole && !Number.isInteger(value)) return t("parameter.problem.integer");
   if (isWhole && !Number.isSafeInteger(value)) return t("parameter.problem.large");
   if (minimum != null && (field.exclusive_minimum ? value <= minimum : value < minimum)) {
-    const key = field.exclusive_minimum ? "parameter.problem.above" : "parameter.problem.atLeast";
+    const key = field.exclusive_minimum ? "parameter.problem.above" : "parameter.problem.minimum";
     return t(key, { limit: formatNumber(minimum) });
   }
   if (maximum != null && (field.exclusive_maximum ? value >= maximum : value > maximum)) {
-    const key = field.exclusive_maximum ? "parameter.problem.below" : "parameter.problem.atMost";
+    const key = field.exclusive_maximum ? "parameter.problem.below" : "parameter.problem.maximum";
     return t(key, { limit: formatNumber(maximum) });
   }
   return null;
