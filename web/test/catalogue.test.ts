@@ -2,9 +2,12 @@ import { afterEach, describe, expect, test } from "vitest";
 
 import { formatCount, language, languages, ordinal, plural, preferred, speak, t } from "../src/i18n/catalogue";
 import german from "../src/i18n/de.json";
-import english from "../src/i18n/en.json";
+import first from "../src/i18n/en.json";
+import later from "../src/i18n/en.later.json";
 import japanese from "../src/i18n/ja.json";
 import chinese from "../src/i18n/zh.json";
+
+const english = { ...first, ...later };
 
 const translations: [string, Record<string, string>][] = [
   ["de", german],
@@ -16,7 +19,7 @@ afterEach(() => speak("en"));
 
 describe.each(translations)("the catalogue %s", (_name, catalogue) => {
   test("has the keys of the English one, in its order", () => {
-    expect(Object.keys(catalogue)).toEqual(Object.keys(english));
+    expect(Object.keys(catalogue)).toEqual(Object.keys(english).toSorted());
   });
 
   test.each(Object.entries(english))("fills the same places in %s", (key, text) => {
@@ -24,8 +27,24 @@ describe.each(translations)("the catalogue %s", (_name, catalogue) => {
   });
 });
 
-test("the keys stand in alphabetical order", () => {
-  expect(Object.keys(english)).toEqual(Object.keys(english).toSorted());
+test.each([[first], [later]])("the keys stand in alphabetical order", (catalogue) => {
+  expect(Object.keys(catalogue)).toEqual(Object.keys(catalogue).toSorted());
+});
+
+test("what is loaded at first asks for no word that comes later", () => {
+  const sources = import.meta.glob("../src/**/*.{ts,tsx}", {
+    query: "?raw",
+    import: "default",
+    eager: true,
+  });
+  const stems = new Set(Object.keys(later).map((key) => key.split(".", 1)[0]));
+  const asking = Object.entries(sources).filter(([, text]) =>
+    [...stems].some((stem) => new RegExp(`["\`]${stem}\\.[a-z]`).test(text)),
+  );
+
+  const isLoadedLater = /^\.\.\/src\/(?:view\/)?(?:cache|operator|observe|inspector)\//;
+  const early = asking.map(([path]) => path).filter((path) => !isLoadedLater.test(path));
+  expect(early).toEqual(["../src/parameters/written_values.ts"]);
 });
 
 test("every plural of the English catalogue has the forms that English needs", () => {

@@ -1,16 +1,18 @@
 /**
  * Which language the page speaks, and the words of it.
  *
- * Owns the catalogue in use. English is part of the page; another language is loaded when it is
- * asked for, and until then, or if that fails, English stands. What reads a word in a view is
- * rendered again when the language changes.
+ * Owns the catalogue in use. English is part of the page, but for the words of views that are loaded
+ * later, which come with them; another language is loaded whole when it is asked for, and until
+ * then, or if that fails, English stands. What reads a word in a view is rendered again when the
+ * language changes.
  */
 
 import { signal } from "@preact/signals";
 
 import english from "./en.json";
+import type englishOfLaterViews from "./en.later.json";
 
-export type Key = keyof typeof english;
+export type Key = keyof typeof english | keyof typeof englishOfLaterViews;
 /** A key that stands for one text for each plural form, as `Intl.PluralRules` names them. */
 export type PluralKey = Key extends infer K ? (K extends `${infer Stem}.other` ? Stem : never) : never;
 type Catalogue = Record<Key, string>;
@@ -25,9 +27,12 @@ const loaders: Record<Exclude<Language, "en">, () => Promise<{ default: Catalogu
   zh: () => import("./zh.json"),
 };
 
+// A key that is not there yet belongs to a view that is not there yet.
+let englishWords = english as Catalogue;
+
 const current = signal<{ language: Language; words: Catalogue }>({
   language: "en",
-  words: english,
+  words: englishWords,
 });
 
 /** Return the language in use. */
@@ -38,12 +43,19 @@ export function language(): Language {
 /** Speak a language from now on; return whether its words could be had. */
 export async function speak(wanted: Language): Promise<boolean> {
   try {
-    const words = wanted === "en" ? english : (await loaders[wanted]()).default;
+    const words = wanted === "en" ? englishWords : (await loaders[wanted]()).default;
     current.value = { language: wanted, words };
     return true;
   } catch {
     return false;
   }
+}
+
+/** Load the words of the views that are loaded later. */
+export async function loadLaterWords(): Promise<void> {
+  const later = (await import("./en.later.json")).default;
+  englishWords = { ...english, ...later };
+  if (current.value.language === "en") current.value = { language: "en", words: englishWords };
 }
 
 /** Return the first language of a reader's list that the page speaks, else English. */

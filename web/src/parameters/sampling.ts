@@ -36,30 +36,30 @@ export function fieldsToSend(
 export function problemOf(field: WireSamplingField, value: WireSamplingValue): string | null {
   switch (field.type) {
     case "boolean":
-      return typeof value === "boolean" ? null : t("parameter.problem.type");
+      return typeof value === "boolean" ? null : t("choice.problem.type");
     case "number":
     case "integer":
-      return typeof value === "number" ? problemOfNumber(field, value) : t("parameter.problem.number");
+      return typeof value === "number" ? problemOfNumber(field, value) : t("choice.problem.number");
     case "strings":
     case "integers":
-      return Array.isArray(value) ? problemOfList(field, value) : t("parameter.problem.type");
+      return Array.isArray(value) ? problemOfList(field, value) : t("choice.problem.type");
     default:
-      return t("parameter.problem.type");
+      return t("choice.problem.type");
   }
 }
 
 function problemOfNumber(field: WireSamplingField, value: number): string | null {
   const { minimum, maximum } = field;
-  if (!Number.isFinite(value)) return t("parameter.problem.number");
+  if (!Number.isFinite(value)) return t("choice.problem.number");
   const isWhole = field.type !== "number" && field.type !== "strings";
-  if (isWhole && !Number.isInteger(value)) return t("parameter.problem.integer");
-  if (isWhole && !Number.isSafeInteger(value)) return t("parameter.problem.large");
+  if (isWhole && !Number.isInteger(value)) return t("choice.problem.integer");
+  if (isWhole && !Number.isSafeInteger(value)) return t("choice.problem.large");
   if (minimum != null && (field.exclusive_minimum ? value <= minimum : value < minimum)) {
-    const key = field.exclusive_minimum ? "parameter.problem.above" : "parameter.problem.minimum";
+    const key = field.exclusive_minimum ? "choice.problem.above" : "choice.problem.minimum";
     return t(key, { limit: formatNumber(minimum) });
   }
   if (maximum != null && (field.exclusive_maximum ? value >= maximum : value > maximum)) {
-    const key = field.exclusive_maximum ? "parameter.problem.below" : "parameter.problem.maximum";
+    const key = field.exclusive_maximum ? "choice.problem.below" : "choice.problem.maximum";
     return t(key, { limit: formatNumber(maximum) });
   }
   return null;
@@ -68,17 +68,17 @@ function problemOfNumber(field: WireSamplingField, value: number): string | null
 function problemOfList(field: WireSamplingField, values: string[] | number[]): string | null {
   const { max_items: maxItems, max_item_chars: maxChars } = field;
   if (maxItems != null && values.length > maxItems) {
-    return t("parameter.problem.items", { limit: formatCount(maxItems) });
+    return t("choice.problem.items", { limit: formatCount(maxItems) });
   }
   for (const value of values) {
     if (typeof value !== (field.type === "strings" ? "string" : "number")) {
-      return t("parameter.problem.type");
+      return t("choice.problem.type");
     }
     if (typeof value === "number") {
       const problem = problemOfNumber(field, value);
       if (problem !== null) return problem;
     } else if (maxChars != null && [...value].length > maxChars) {
-      return t("parameter.problem.chars", { limit: formatCount(maxChars) });
+      return t("choice.problem.chars", { limit: formatCount(maxChars) });
     }
   }
   return null;

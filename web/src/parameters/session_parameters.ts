@@ -127,7 +127,7 @@ export class SessionParameters {
       for (let tries = 0; tries < maxTries && this.#isUnnoted(); tries += 1) await this.#tryToNote();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      this.problem.value = t("parameter.notKept", { reason });
+      this.problem.value = t("choice.notKept", { reason });
     } finally {
       this.#isNoting = false;
     }
@@ -166,7 +166,7 @@ export class SessionParameters {
     const noted = this.#noted;
     if (noted === null) return;
     const metadata = withChoices(noted.metadata, this.#choices.value);
-    if (metadata === null) throw new Error(t("parameter.tooLong"));
+    if (metadata === null) throw new Error(t("choice.tooLong"));
     try {
       this.onStored(await noteOfSession(noted.sessionId, metadata, noted.version));
     } catch (error) {

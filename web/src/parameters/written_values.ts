@@ -84,7 +84,7 @@ export function conflictOf(
     const high = values[greater];
     if (name !== lesser && name !== greater) continue;
     if (typeof low !== "number" || typeof high !== "number" || low <= high) continue;
-    return t("parameter.problem.order", { lesser: labelOf(lesser), greater: labelOf(greater) });
+    return t("choice.problem.order", { lesser: labelOf(lesser), greater: labelOf(greater) });
   }
   return null;
 }

@@ -27,9 +27,9 @@ export function Header({ app, onMenu }: { app: App; onMenu: () => void }) {
       <button
         type="button"
         class="quiet"
-        aria-label={t("inspector.toggle")}
+        aria-label={t("header.inspector")}
         aria-expanded={app.layout.isInspectorShown.value}
-        title={t("inspector.toggleHint")}
+        title={t("header.inspectorHint")}
         onClick={() => app.layout.toggleInspector()}
       >
         <PanelIcon />

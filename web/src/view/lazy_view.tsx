@@ -1,10 +1,10 @@
-/** A view that is loaded when it is first shown, so that a first visit does not pay for it. */
+/** A view that is loaded when it is first shown, its words too: a first visit pays for neither. */
 
 import { useSignal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 
-import { t } from "../i18n/catalogue";
+import { loadLaterWords, t } from "../i18n/catalogue";
 
 interface LazyViewProps<Props> {
   load: () => Promise<ComponentType<Props>>;
@@ -15,8 +15,8 @@ export function LazyView<Props extends object>({ load, props }: LazyViewProps<Pr
   const view = useSignal<{ View: ComponentType<Props> } | "loading" | "failed">("loading");
   const fetchView = () => {
     view.value = "loading";
-    load().then(
-      (View) => (view.value = { View }),
+    Promise.all([load(), loadLaterWords()]).then(
+      ([View]) => (view.value = { View }),
       () => (view.value = "failed"),
     );
   };

@@ -50,7 +50,7 @@ export function Page({ app }: { app: App }) {
         <UndoBar undo={app.undo} />
       </main>
       {isInspectorShown.value && (
-        <aside class="inspector-panel" aria-label={t("inspector.label")}>
+        <aside class="inspector-panel" aria-label={t("header.inspector")}>
           <LazyView load={loadInspector} props={{ app }} />
         </aside>
       )}

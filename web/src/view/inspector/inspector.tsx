@@ -24,7 +24,7 @@ export function Inspector({ app }: { app: App }) {
   return (
     <div class="inspector" ref={panel}>
       <header>
-        <h2>{t("inspector.label")}</h2>
+        <h2>{t("header.inspector")}</h2>
         <button
           type="button"
           class="quiet"

@@ -157,7 +157,7 @@ function problemOfText(
 ): string | null {
   const value = parseValue(field, text);
   if (value === undefined) return null;
-  if (value === null) return t("parameter.problem.number");
+  if (value === null) return t("choice.problem.number");
   return problemOf(field, value) ?? conflictOf(field.name, value, changed);
 }
 
