@@ -16,7 +16,8 @@
     │   └── AnswerFailed       500, an answer that ended by no fault of the caller
     ├── ConfigError            a setting that cannot work; the CLI exits with 2
     ├── ModelError             weights, tokenizer or template that cannot be loaded
-    ├── StoreError             the store is down, refuses or answers nonsense
+    ├── StoreError             the store is down, full or answers nonsense
+    │   └── StoreFault         the store answered that a command makes no sense
     ├── EngineError            the engine thread died
     └── ServiceError           a process that the supervisor cannot keep running
 
@@ -171,6 +172,10 @@ class ModelError(ChatServeError):
 
 class StoreError(ChatServeError):
     """The store cannot be reached or does not do what the service needs."""
+
+
+class StoreFault(StoreError):
+    """The store is there and takes a command for nonsense: a fault of ours, no outage."""
 
 
 class EngineError(ChatServeError):

@@ -22,6 +22,7 @@ from chatserve.errors import (
     InvalidRequest,
     NotFound,
     StoreError,
+    StoreFault,
     TooLarge,
     Unavailable,
 )
@@ -116,7 +117,10 @@ def as_client_error(error: ClientError | StoreError) -> ClientError:
     """Return what a client is told; a store's message may name addresses and stays here."""
     if isinstance(error, ClientError):
         return error
-    return Unavailable("the store cannot be reached", code=ErrorCode.STORE_UNAVAILABLE)
+    if isinstance(error, StoreFault):
+        logger.error("the store takes a command for nonsense", exc_info=error)
+        return AnswerFailed("internal error", code=ErrorCode.SERVER_ERROR)
+    return Unavailable("the store cannot serve this now", code=ErrorCode.STORE_UNAVAILABLE)
 
 
 async def on_service_error(request: Request, error: Exception) -> Response:

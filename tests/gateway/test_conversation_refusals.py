@@ -27,6 +27,8 @@ async def create(service: Service) -> str:
         ({"q": "x" * 201}, "q"),
         ({"q": "x", "cursor": "nonsense"}, "cursor"),
         ({"q": "x", "cursor": "1.2-x.conv_a"}, "cursor"),
+        ({"q": "x", "cursor": "0.0-0.conv_a"}, "cursor"),
+        ({"q": "x", "cursor": "0.0.conv_a"}, "cursor"),
         ({"q": "x", "archived": "yes"}, "archived"),
     ],
 )
