@@ -52,11 +52,13 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
     try:
         with bodies.reading() as take:
             async with asyncio.timeout(BODY_TIMEOUT_S):
-                return await _read_body(request, max_bytes, take)
+                body = await _read_body(request, max_bytes, take)
     except TimeoutError:
         raise BodyTimeout(
             f"the body did not arrive within {BODY_TIMEOUT_S:g} s", code=ErrorCode.BODY_TIMEOUT
         ) from None
+    await bodies.turn(len(body))
+    return body
 
 
 async def read_object(request: Request) -> Body:

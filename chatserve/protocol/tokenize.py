@@ -6,7 +6,7 @@ Owns the fields: a text or the messages of a chat on the way in, token ids on th
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, FailFast, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from chatserve.protocol.body import WIRE, Body, only, parse_object
@@ -54,7 +54,7 @@ class DetokenizeFields(BaseModel):
     model_config = WIRE
 
     model: ModelName
-    tokens: list[_Token] = Field(max_length=MAX_TOKENS)
+    tokens: Annotated[list[_Token], FailFast(), Field(max_length=MAX_TOKENS)]
 
 
 class Tokenized(BaseModel):
