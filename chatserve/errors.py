@@ -9,7 +9,7 @@
     │   ├── BodyTimeout        408, a body that does not arrive
     │   ├── Conflict           409
     │   ├── TooLarge           413
-    │   ├── TooManyInFlight    429, on one connection
+    │   ├── TooManyInFlight    429, on one connection or of one caller
     │   ├── QueueFull          429, with the time after which a retry makes sense
     │   ├── RateLimited        429, a tenant's or a key's limit, with that time
     │   ├── Unavailable        503, nobody serves this right now
@@ -109,7 +109,7 @@ class TooLarge(ClientError):
 
 
 class TooManyInFlight(ClientError):
-    """A connection has as many responses in flight as it may have."""
+    """A connection or a caller has as much under way as it may have."""
 
     status = 429
     type = "too_many_requests"

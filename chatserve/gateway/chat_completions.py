@@ -36,7 +36,9 @@ class ChatCompletions:
         asked = await find_model(services, identity, body.reply.model)
         said = [ChatMessage(message.role, message.text) for message in body.messages]
         messages = services.preamble.before(asked.messages(said))
-        prompt = await asked.served.chat_token_ids(messages)
+        prompt = await asked.served.chat_token_ids(
+            messages, tenant=identity.tenant, param="messages"
+        )
         completion = Completion(
             identity=identity,
             model=asked.served,

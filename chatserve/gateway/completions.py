@@ -37,7 +37,7 @@ class Completions:
         completion = Completion(
             identity=identity,
             model=model,
-            prompt_token_ids=await _token_ids(model, body.prompt),
+            prompt_token_ids=await _token_ids(model, body.prompt, identity.tenant),
             prompt_param="prompt",
             sampling=body.sampling,
             queue=body.queue,
@@ -51,9 +51,9 @@ class Completions:
         await reply_to_completion(services, completion, scope, receive, send)
 
 
-async def _token_ids(model: ServedModel, prompt: str | list[int]) -> tuple[int, ...]:
+async def _token_ids(model: ServedModel, prompt: str | list[int], tenant: str) -> tuple[int, ...]:
     if isinstance(prompt, str):
-        return await model.text_token_ids(prompt)
+        return await model.text_token_ids(prompt, tenant=tenant, param="prompt")
     return tuple(prompt)
 
 

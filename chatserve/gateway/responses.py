@@ -64,7 +64,9 @@ async def draft_response(services: Services, order: Order) -> Draft:
     new_messages = to_messages(fields.input)
     messages = _prompt_messages(await _instructions(services, order), history, new_messages)
     prompt_messages = services.preamble.before(asked.messages(messages))
-    prompt = await model.chat_token_ids(prompt_messages)
+    prompt = await model.chat_token_ids(
+        prompt_messages, tenant=order.identity.tenant, param="input"
+    )
     check_prompt(prompt, model.card, param="input")
     sampling = sampling_params(
         request.sampling,

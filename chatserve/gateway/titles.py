@@ -116,7 +116,9 @@ class Titles:
         model = await self._models.get(first.request.model)
         said = ChatMessage("assistant", answer.content, answer.token_ids)
         prompt = await model.chat_token_ids(
-            [*first.prompt_messages, said, ChatMessage("user", QUESTION)]
+            [*first.prompt_messages, said, ChatMessage("user", QUESTION)],
+            tenant=first.request.tenant,
+            param="input",
         )
         room = model.card.max_model_len - len(prompt)
         if room < 1 or len(prompt) > model.card.max_prompt_tokens:

@@ -40,12 +40,13 @@ async def tokenize(request: Request) -> Response:
     body = parse_tokenize_request(await read_body(request, services.config.max_message_bytes))
     if body.prompt is not None:
         model = await find_plain_model(services, identity, body.model)
-        token_ids = await model.text_token_ids(body.prompt)
+        token_ids = await model.text_token_ids(body.prompt, tenant=identity.tenant, param="prompt")
     else:
         asked = await find_model(services, identity, body.model)
         model = asked.served
         said = [ChatMessage(message.role, message.text) for message in body.messages]
-        token_ids = await model.chat_token_ids(services.preamble.before(asked.messages(said)))
+        messages = services.preamble.before(asked.messages(said))
+        token_ids = await model.chat_token_ids(messages, tenant=identity.tenant, param="messages")
     reply = Tokenized(
         count=len(token_ids), max_model_len=model.card.max_model_len, tokens=list(token_ids)
     )
@@ -57,9 +58,10 @@ async def detokenize(request: Request) -> Response:
     services: Services = request.app.state.services
     raw = await read_body(request, services.config.max_message_bytes)
     fields, ignored = parse_detokenize_request(raw)
-    model = await find_plain_model(services, identity_of(request), fields.model)
+    identity = identity_of(request)
+    model = await find_plain_model(services, identity, fields.model)
     check_ids(fields.tokens, model.card, param="tokens")
-    reply = Detokenized(prompt=await model.text_of(fields.tokens))
+    reply = Detokenized(prompt=await model.text_of(fields.tokens, tenant=identity.tenant))
     return json_response(reply.model_dump(), headers=ignored_header(ignored))
 
 
