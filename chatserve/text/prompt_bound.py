@@ -42,11 +42,11 @@ class PromptBound:
         """How much text a prompt may be made of."""
         return self._max_tokens * self._longest_token
 
-    def check_length(self, num_bytes: int) -> None:
+    def check_length(self, num_bytes: int, *, param: str | None = None) -> None:
         """Raise InvalidRequest for a prompt out of so many bytes of text, or more (2)."""
         if num_bytes > self.max_bytes:
             at_least = -(-num_bytes // self._longest_token)
-            raise prompt_too_long(self._card, f"at least {at_least}")
+            raise prompt_too_long(self._card, f"at least {at_least}", param=param)
 
     def check_tokens(self, segments: Sequence[Segment], count: Callable[[str], int]) -> None:
         """Raise InvalidRequest for a prompt with too many tokens, after a bounded number (1, 3)."""
