@@ -34,6 +34,7 @@ class Completions:
         body = parse_completion_request(await read_body(request, services.config.max_message_bytes))
         identity = identity_of(request)
         model = await find_plain_model(services, identity, body.reply.model)
+        await services.quotas.check_requests(identity, body.reply.n)
         completion = Completion(
             identity=identity,
             model=model,

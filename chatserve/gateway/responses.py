@@ -60,6 +60,7 @@ async def draft_response(services: Services, order: Order) -> Draft:
     request, fields = order.request, order.request.fields
     asked = await find_model(services, order.identity, fields.model)
     model = asked.served
+    await services.quotas.check_requests(order.identity)
     history = await read_history(services, fields, order.identity, order.own, model.encoder.bound)
     new_messages = to_messages(fields.input)
     messages = _prompt_messages(await _instructions(services, order), history, new_messages)

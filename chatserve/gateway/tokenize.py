@@ -1,7 +1,8 @@
 """`POST /tokenize` and `POST /detokenize`: what a model makes of a text, without an answer.
 
 Owns the two endpoints. A chat is tokenised as it would be for its answer, with the preamble and the
-persona that a model's alias names, so that its count is the prompt's length.
+persona that a model's alias names, so that its count is the prompt's length. Either counts as
+one of a caller's requests.
 """
 
 from starlette.requests import Request
@@ -38,6 +39,7 @@ async def tokenize(request: Request) -> Response:
     services: Services = request.app.state.services
     identity = identity_of(request)
     body = parse_tokenize_request(await read_body(request, services.config.max_message_bytes))
+    await services.quotas.take_request(identity)
     if body.prompt is not None:
         model = await find_plain_model(services, identity, body.model)
         token_ids = await model.text_token_ids(body.prompt, tenant=identity.tenant, param="prompt")
@@ -59,6 +61,7 @@ async def detokenize(request: Request) -> Response:
     raw = await read_body(request, services.config.max_message_bytes)
     fields, ignored = parse_detokenize_request(raw)
     identity = identity_of(request)
+    await services.quotas.take_request(identity)
     model = await find_plain_model(services, identity, fields.model)
     check_ids(fields.tokens, model.card, param="tokens")
     reply = Detokenized(prompt=await model.text_of(fields.tokens, tenant=identity.tenant))
