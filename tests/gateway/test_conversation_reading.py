@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from gateway.gateway_helpers import Service, eventually
-from gateway.test_tokenising import lexed_lengths
+from gateway.lexing_spy import lexed_lengths
 
 from chatserve.gateway.conversation_reading import (
     PAGE_BYTES,

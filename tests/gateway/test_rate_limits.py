@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 from gateway.gateway_helpers import Event, eventually, kinds_of, text_of
+from gateway.lexing_spy import lexed_lengths
 from gateway.limited_service import TENANT, Caller, limited_service, secret_of
-from gateway.test_tokenising import lexed_lengths
 
 from chatserve.gateway.quotas import CallerQuotas
 from chatserve.store.tenants import NO_QUOTAS, Quotas

@@ -2,16 +2,16 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from gateway.gateway_helpers import Service, eventually
+from gateway.lexing_spy import lexed_lengths
 
 from chatserve.gateway import tokenising as tokenising_module
 from chatserve.gateway.tokenising import MAX_INLINE_CHARS, Tokenising
-from chatserve.text.tokenizer import Tokenizer
 
 LARGE = MAX_INLINE_CHARS + 1
 NUM_THREADS = tokenising_module._NUM_THREADS
@@ -131,16 +131,3 @@ async def test_ids_of_a_prompt_are_counted_before_they_are_looked_at(service: Se
     )
 
     assert reply.json()["error"]["code"] == "context_length_exceeded"
-
-
-def lexed_lengths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return where the length of every text is noted that is tokenised from now on."""
-    lengths: list[int] = []
-    encode: Callable[[Tokenizer, str], list[int]] = Tokenizer._encode_joined
-
-    def recorded(tokenizer: Tokenizer, text: str) -> list[int]:
-        lengths.append(len(text))
-        return encode(tokenizer, text)
-
-    monkeypatch.setattr(Tokenizer, "_encode_joined", recorded)
-    return lengths
