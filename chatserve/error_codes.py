@@ -44,6 +44,7 @@ class ErrorCode(StrEnum):
     BODY_TOO_LARGE = "body_too_large"
     TOO_MANY_STREAMS = "too_many_streams"
     TOO_MANY_BODIES = "too_many_bodies"
+    TOO_MANY_WAITING = "too_many_waiting"
     BODY_TIMEOUT = "body_timeout"
     DRAINING = "draining"
     UNAUTHENTICATED = "unauthenticated"

@@ -9,15 +9,16 @@
     │   ├── BodyTimeout        408, a body that does not arrive
     │   ├── Conflict           409
     │   ├── TooLarge           413
-    │   ├── TooManyInFlight    429, on one connection
+    │   ├── TooManyInFlight    429, on one connection or of one caller
     │   ├── QueueFull          429, with the time after which a retry makes sense
     │   ├── RateLimited        429, a tenant's or a key's limit, with that time
     │   ├── Unavailable        503, nobody serves this right now
     │   └── AnswerFailed       500, an answer that ended by no fault of the caller
     ├── ConfigError            a setting that cannot work; the CLI exits with 2
     ├── ModelError             weights, tokenizer or template that cannot be loaded
-    ├── StoreError             the store refuses or answers nonsense
-    │   └── StoreAway          nobody answers there
+    ├── StoreError             the store is full, refuses or answers nonsense
+    │   ├── StoreAway          nobody answers there
+    │   └── StoreFault         the store answered that a command makes no sense
     ├── EngineError            the engine thread died
     └── ServiceError           a process that the supervisor cannot keep running
 
@@ -110,7 +111,7 @@ class TooLarge(ClientError):
 
 
 class TooManyInFlight(ClientError):
-    """A connection has as many responses in flight as it may have."""
+    """A connection or a caller has as much under way as it may have."""
 
     status = 429
     type = "rate_limit_error"
@@ -185,6 +186,10 @@ class StoreAway(StoreError):
     """Nobody answers. `store/outage.py` tells that once for all who notice it."""
 
     log_level = logging.DEBUG
+
+
+class StoreFault(StoreError):
+    """The store is there and takes a command for nonsense: a fault of ours, no outage."""
 
 
 class EngineError(ChatServeError):

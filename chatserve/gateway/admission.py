@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from chatserve.engine.api import ModelCard, SamplingParams
-from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest
 from chatserve.protocol.sampling import SamplingFields
+from chatserve.text.prompt_bound import max_prompt_tokens, prompt_too_long
 
 # Every seed a client may send fits in 64 bits; a drawn one also survives a JavaScript number.
 _SEED_SPACE = 2**63
@@ -38,16 +38,9 @@ def check_prompt(token_ids: Sequence[int], card: ModelCard, *, param: str) -> No
     """
     if not token_ids:
         raise InvalidRequest(f"{param}: the prompt is empty", param=param)
+    if len(token_ids) > max_prompt_tokens(card):
+        raise prompt_too_long(card, str(len(token_ids)), param=param)
     check_ids(token_ids, card, param=param)
-    # One token of the context must be left for the answer.
-    limit = min(card.max_model_len - 1, card.max_prompt_tokens)
-    if len(token_ids) > limit:
-        raise InvalidRequest(
-            f"the prompt has {len(token_ids)} tokens, the limit is {limit}: the context of model "
-            f"{card.name} holds {card.max_model_len} tokens, prompt and answer together",
-            code=ErrorCode.CONTEXT_LENGTH_EXCEEDED,
-            param=param,
-        )
 
 
 def check_choices(n: int, max_queue: int) -> None:

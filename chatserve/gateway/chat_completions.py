@@ -34,9 +34,12 @@ class ChatCompletions:
         body = parse_chat_request(await read_body(request, services.config.max_message_bytes))
         identity = identity_of(request)
         asked = await find_model(services, identity, body.reply.model)
+        await services.quotas.check_requests(identity, body.reply.n)
         said = [ChatMessage(message.role, message.text) for message in body.messages]
         messages = services.preamble.before(asked.messages(said))
-        prompt = await asked.served.chat_token_ids(messages)
+        prompt = await asked.served.chat_token_ids(
+            messages, tenant=identity.tenant, param="messages"
+        )
         completion = Completion(
             identity=identity,
             model=asked.served,

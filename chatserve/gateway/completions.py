@@ -34,10 +34,11 @@ class Completions:
         body = parse_completion_request(await read_body(request, services.config.max_message_bytes))
         identity = identity_of(request)
         model = await find_plain_model(services, identity, body.reply.model)
+        await services.quotas.check_requests(identity, body.reply.n)
         completion = Completion(
             identity=identity,
             model=model,
-            prompt_token_ids=await _token_ids(model, body.prompt),
+            prompt_token_ids=await _token_ids(model, body.prompt, identity.tenant),
             prompt_param="prompt",
             sampling=body.sampling,
             queue=body.queue,
@@ -51,9 +52,9 @@ class Completions:
         await reply_to_completion(services, completion, scope, receive, send)
 
 
-async def _token_ids(model: ServedModel, prompt: str | list[int]) -> tuple[int, ...]:
+async def _token_ids(model: ServedModel, prompt: str | list[int], tenant: str) -> tuple[int, ...]:
     if isinstance(prompt, str):
-        return await model.text_token_ids(prompt)
+        return await model.text_token_ids(prompt, tenant=tenant, param="prompt")
     return tuple(prompt)
 
 

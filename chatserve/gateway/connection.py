@@ -25,7 +25,7 @@ the end of one is the end of all:
 Invariants:
 1. The receiver always runs. A frame that lies unread also holds back the pongs behind it, and the
    server below would take the peer for dead. So cancels and pings work during any generation, and
-   while the store is slow. It gives way to the others after a few frames of a flood.
+   while the store is slow. It gives way to the others after a few frames of a flood or a large one.
 2. Only the writer sends. A producer that finds the outbox full stops reading its log, which costs
    its own reader time and the engine nothing.
 3. A frame that makes no sense gets an error frame, and the socket stays open. This side ends it
@@ -42,7 +42,6 @@ frame (one bad message would cost every answer on the socket); a task that waits
 """
 
 import asyncio
-import itertools
 import logging
 import time
 from contextlib import AsyncExitStack, suppress
@@ -83,8 +82,11 @@ logger = logging.getLogger(__name__)
 # How often a browser should ping; the server below pings every peer on its own.
 HEARTBEAT_MS = 20_000
 
-# Frames that are handled at once before others get a turn, and senseless ones that are put up with.
-_FRAMES_PER_TURN = 16
+# What is handled at once before others get a turn: so many bytes, a frame counting as some more.
+_BYTES_PER_TURN = 2**16
+_BYTES_OF_FRAME = 2**12
+
+# Senseless frames that are put up with.
 _MAX_BAD_FRAMES = 100
 
 # RFC 6455, section 7.1.5: what counts as the code of a connection that ended without one.
@@ -199,15 +201,18 @@ class Connection:
 
     async def _receive(self, answering: Answering) -> None:
         """Read frames until the peer leaves; this only ever ends by an exception."""
-        for number in itertools.count(1):
-            if number % _FRAMES_PER_TURN == 0:
+        num_bytes = 0
+        while True:
+            if num_bytes >= _BYTES_PER_TURN:
                 await asyncio.sleep(0)  # what has arrived already is received without waiting
+                num_bytes = 0
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
                 raise PeerGone(message["code"])
             frame = message.get("text")
             if frame is None:
                 raise Ending(CloseCode.BINARY_FRAME, "events are JSON in text frames")
+            num_bytes += _BYTES_OF_FRAME + len(frame)
             event = parse_client_event(frame)
             self._check_sense(event)
             try:

@@ -1,7 +1,7 @@
 """The endpoints that export and import conversations.
 
 Owns how a document becomes sessions: whole or not at all, under new ids, with the tree kept. An
-export of everything is streamed, one conversation in memory at a time.
+export is streamed, a piece of a conversation in memory at a time.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from chatserve.error_codes import ErrorCode
 from chatserve.errors import ClientError, StoreError, TooManyInFlight
+from chatserve.gateway.conversation_reading import ConversationReading
 from chatserve.gateway.conversations import session_of
 from chatserve.gateway.identity import identity_of
 from chatserve.gateway.ids import new_id
@@ -36,6 +37,7 @@ from chatserve.store.sessions import Message, MessageStatus, NewSession, Session
 _PATH = "/v1/chatserve/conversations"
 _PAGE = 50
 _MAX_IMPORTS = 4
+_CLOSED = b"]}"
 
 MAX_IMPORT_BYTES = 16 * 2**20
 """The largest document; larger ones come in parts, as its conversations stand for themselves."""
@@ -45,15 +47,13 @@ async def export_conversation(request: Request) -> Response:
     """Serve `GET /v1/chatserve/conversations/{id}/export`."""
     services: Services = request.app.state.services
     session = await session_of(request)
-    archived = await _archived(services.store.sessions, session)
-    return json_response({**archive_head(), "conversations": [archived]})
+    return _export(services, _only(session))
 
 
 async def export_conversations(request: Request) -> Response:
     """Serve `GET /v1/chatserve/conversations/export`: all of the caller's, archived ones too."""
     services: Services = request.app.state.services
-    document = _document(services.store.sessions, identity_of(request).owner)
-    return StreamingResponse(document, media_type="application/json")
+    return _export(services, _all(services.store.sessions, identity_of(request).owner))
 
 
 class ImportConversations:
@@ -104,31 +104,53 @@ async def _import(request: Request, owner: Owner) -> Response:
     return json_response(imported.model_dump())
 
 
-async def _document(sessions: Sessions, owner: Owner) -> AsyncIterator[bytes]:
+def _export(services: Services, sessions: AsyncIterator[Session]) -> Response:
+    document = _document(services.conversations, sessions)
+    return StreamingResponse(document, media_type="application/json")
+
+
+async def _document(
+    conversations: ConversationReading, sessions: AsyncIterator[Session]
+) -> AsyncIterator[bytes]:
     """Yield an export in pieces that are a JSON document together."""
-    head = orjson.dumps({**archive_head(), "conversations": []})
-    yield head.removesuffix(b"]}")
+    yield _opened({**archive_head(), "conversations": []})
     separator = b""
+    async for session in sessions:
+        yield separator + _opened(_archived_head(session).model_dump())
+        conversation = await conversations.open(session.owner, session.session_id)
+        separator = b""
+        async for piece in conversation.pieces(conversation.outline.all()):
+            items = [orjson.dumps(_archived_item(message).model_dump()) for message in piece]
+            yield separator + b",".join(items)
+            separator = b"," if items else separator
+        yield _CLOSED
+        separator = b","
+    yield _CLOSED
+
+
+def _opened(value: dict[str, object]) -> bytes:
+    """Return the beginning of an object whose last member is a list that is still to come."""
+    whole = orjson.dumps(value)
+    assert whole.endswith(b"[" + _CLOSED), whole
+    return whole.removesuffix(_CLOSED)
+
+
+async def _only(session: Session) -> AsyncIterator[Session]:
+    yield session
+
+
+async def _all(sessions: Sessions, owner: Owner) -> AsyncIterator[Session]:
     for archived in (False, True):
-        async for session in _all_sessions(sessions, owner, archived=archived):
-            yield separator + orjson.dumps(await _archived(sessions, session))
-            separator = b","
-    yield b"]}"
+        place: ListPlace | None = None
+        while places := await sessions.places(owner, _PAGE, place, archived=archived):
+            for place in places:
+                session = await sessions.get(place.session_id)
+                if session is not None:
+                    yield session
 
 
-async def _all_sessions(
-    sessions: Sessions, owner: Owner, *, archived: bool
-) -> AsyncIterator[Session]:
-    place: ListPlace | None = None
-    while places := await sessions.places(owner, _PAGE, place, archived=archived):
-        for place in places:
-            session = await sessions.get(place.session_id)
-            if session is not None:
-                yield session
-
-
-async def _archived(sessions: Sessions, session: Session) -> dict[str, object]:
-    transcript = await sessions.transcript(session.session_id)
+def _archived_head(session: Session) -> ArchivedConversation:
+    """Return a conversation without its items."""
     return ArchivedConversation(
         id=session.session_id,
         title=session.title,
@@ -138,8 +160,8 @@ async def _archived(sessions: Sessions, session: Session) -> dict[str, object]:
         metadata=session.metadata,
         archived=session.is_archived,
         pinned=session.is_pinned,
-        items=[_archived_item(message) for message in transcript.all()],
-    ).model_dump()
+        items=[],
+    )
 
 
 def _archived_item(message: Message) -> ArchivedItem:

@@ -12,9 +12,10 @@ from starlette.routing import BaseRoute, Route
 
 from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest, NotFound
+from chatserve.gateway.conversation_reading import OpenConversation
 from chatserve.gateway.conversations import conversation_object, session_of
 from chatserve.gateway.operations import LIMIT, ORDER, Operation, flag, text
-from chatserve.gateway.paging import page_of
+from chatserve.gateway.paging import PageQuery, page_object
 from chatserve.gateway.query import flag_of
 from chatserve.gateway.replies import ignored_header, json_response, take_body
 from chatserve.gateway.responses import to_messages
@@ -28,7 +29,7 @@ from chatserve.protocol.conversation_objects import (
 )
 from chatserve.protocol.conversations import NewItems
 from chatserve.protocol.errors import describe
-from chatserve.store.sessions import Message, MessageStatus, Transcript
+from chatserve.store.sessions import Message, MessageStatus, Outline, Session
 
 _PATH = "/v1/conversations/{conversation_id}/items"
 _ITEM = f"{_PATH}/{{item_id}}"
@@ -42,12 +43,10 @@ async def create_items(request: Request) -> Response:
     session = await session_of(request)
     messages = to_messages(new.items)
     await services.store.sessions.append(session.session_id, messages, new.parent_id)
-    transcript = await services.store.sessions.transcript(session.session_id)
-    stored = [
-        item_object(transcript[message.message_id])
-        for message in messages
-        if message.message_id in transcript.tree
-    ]
+    conversation = await _opened(services, session)
+    new_ids = [message.message_id for message in messages]
+    kept = [message_id for message_id in new_ids if message_id in conversation.outline.tree]
+    stored = [item_object(message) for message in await conversation.messages(kept)]
     return json_response(ItemList.whole(stored).to_wire(), headers=ignored_header(ignored))
 
 
@@ -56,8 +55,11 @@ async def list_items(request: Request) -> Response:
     services: Services = request.app.state.services
     _refuse_include(request)
     session = await session_of(request)
-    messages = _shown(request, await services.store.sessions.transcript(session.session_id))
-    return json_response(page_of(request, [item_object(each).to_wire() for each in messages]))
+    conversation = await _opened(services, session)
+    shown = _shown(request, conversation.outline)
+    messages, has_more = await conversation.page(shown, PageQuery.of(request))
+    items = [item_object(message).to_wire() for message in messages]
+    return json_response(page_object(items, has_more=has_more))
 
 
 async def get_item(request: Request) -> Response:
@@ -66,10 +68,11 @@ async def get_item(request: Request) -> Response:
     _refuse_include(request)
     session = await session_of(request)
     item_id: str = request.path_params["item_id"]
-    transcript = await services.store.sessions.transcript(session.session_id)
-    if item_id not in transcript.tree:
-        raise _no_item(item_id)
-    return json_response(item_object(transcript[item_id]).to_wire())
+    conversation = await _opened(services, session)
+    found = [item_id] if item_id in conversation.outline.tree else []
+    for message in await conversation.messages(found):
+        return json_response(item_object(message).to_wire())
+    raise _no_item(item_id)
 
 
 async def delete_item(request: Request) -> Response:
@@ -101,16 +104,20 @@ def item_object(message: Message) -> ItemObject:
     return ItemObject.model_validate(members)
 
 
-def _shown(request: Request, transcript: Transcript) -> list[Message]:
+async def _opened(services: Services, session: Session) -> OpenConversation:
+    return await services.conversations.open(session.owner, session.session_id)
+
+
+def _shown(request: Request, outline: Outline) -> list[str]:
     """Return the messages that the query asks for, in the order of reading."""
     through = request.query_params.get("branch")
     if flag_of(request, "tree"):
         if through is not None:
             raise InvalidRequest("tree and branch exclude each other", param="tree")
-        return transcript.all()
-    if through is not None and through not in transcript.tree:
+        return outline.all()
+    if through is not None and through not in outline.tree:
         raise InvalidRequest(f"branch: there is no item {describe(through)}", param="branch")
-    return transcript.branch(through)
+    return outline.branch(through)
 
 
 def _refuse_include(request: Request) -> None:

@@ -3,7 +3,7 @@
 Owns the two lists. Reading and changing one conversation is `conversations.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -24,7 +24,7 @@ from chatserve.protocol.conversation_objects import (
     Fork,
     excerpt_of,
 )
-from chatserve.store.sessions import Transcript
+from chatserve.store.sessions import Message, Outline
 
 _PATH = "/v1/chatserve/conversations"
 
@@ -55,33 +55,34 @@ async def list_branches(request: Request) -> Response:
     """Serve `GET /v1/chatserve/conversations/{id}/branches`."""
     services: Services = request.app.state.services
     session = await session_of(request)
-    transcript = await services.store.sessions.transcript(session.session_id)
-    depths = transcript.tree.depths()
+    conversation = await services.conversations.open(session.owner, session.session_id)
+    outline = conversation.outline
+    depths = outline.tree.depths()
+    pieces = conversation.pieces(outline.tree.leaves())
     branches = BranchList(
         object="list",
-        data=[_branch(transcript, leaf, depths[leaf]) for leaf in transcript.tree.leaves()],
-        forks=_forks(transcript),
+        data=[_branch(outline, leaf, depths) async for piece in pieces for leaf in piece],
+        forks=_forks(outline),
         has_more=False,
     )
     return json_response(branches.to_wire())
 
 
-def _branch(transcript: Transcript, leaf_id: str, num_items: int) -> BranchObject:
-    leaf = transcript[leaf_id]
+def _branch(outline: Outline, leaf: Message, depths: Mapping[str, int]) -> BranchObject:
     return BranchObject(
-        item_id=leaf_id,
+        item_id=leaf.message_id,
         role=leaf.role,
         excerpt=excerpt_of(leaf.content),
         created_at=leaf.created_at,
-        num_items=num_items,
-        is_newest=leaf_id == transcript.leaf_id,
+        num_items=depths[leaf.message_id],
+        is_newest=leaf.message_id == outline.leaf_id,
     )
 
 
-def _forks(transcript: Transcript) -> Sequence[Fork]:
+def _forks(outline: Outline) -> Sequence[Fork]:
     """Return the places where more than one message follows."""
-    parents = [None, *(message.message_id for message in transcript.all())]
-    following = ((parent, transcript.tree.children(parent)) for parent in parents)
+    parents = [None, *outline.all()]
+    following = ((parent, outline.tree.children(parent)) for parent in parents)
     return [
         Fork(parent_id=parent, item_ids=children)
         for parent, children in following

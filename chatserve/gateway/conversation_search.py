@@ -162,13 +162,18 @@ def _parse_cursor(cursor: str | None) -> tuple[ListPlace | None, str | None]:
         return None, None
     updated_ms, _, rest = cursor.partition(".")
     entry_id, _, session_id = rest.partition(".")
-    is_entry = all(_is_number(part) for part in entry_id.split("-", 1)) or not entry_id
-    if not (_is_number(updated_ms) and is_entry and session_id):
+    if not (_is_number(updated_ms) and (_is_entry(entry_id) or not entry_id) and session_id):
         raise InvalidRequest(
             f"cursor: must be what an earlier reply named, received {describe(cursor)}",
             param="cursor",
         )
     return ListPlace(int(updated_ms), session_id), entry_id or None
+
+
+def _is_entry(entry_id: str) -> bool:
+    """Say whether this can be the id of an entry; that of the first one is above 0-0."""
+    parts = entry_id.split("-", 1)
+    return all(map(_is_number, parts)) and any(map(int, parts))
 
 
 def _is_number(digits: str) -> bool:

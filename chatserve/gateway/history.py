@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from chatserve.engine.api import RequestId
 from chatserve.error_codes import ErrorCode
 from chatserve.errors import Conflict, InvalidRequest, NotFound
+from chatserve.gateway.paging import PageQuery
+from chatserve.gateway.services import Services
 from chatserve.identity import Identity
 from chatserve.protocol.errors import describe
 from chatserve.protocol.responses import ResponseFields
 from chatserve.store.connection import Store
 from chatserve.store.responses import ResponseRecord
 from chatserve.store.sessions import Message, MessageStatus, Session, turn_error
+from chatserve.text.prompt_bound import PromptBound
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +30,33 @@ class History:
 
 
 async def read_history(
-    store: Store, fields: ResponseFields, identity: Identity, own: Container[str]
+    services: Services,
+    fields: ResponseFields,
+    identity: Identity,
+    own: Container[str],
+    bound: PromptBound,
 ) -> History:
     """Return what a create builds on.
 
     Args:
-        store: Where sessions and responses are.
+        services: By which sessions and responses are read.
         fields: The create.
         identity: Who asks.
         own: The unstored responses of this connection, which only it may build on.
+        bound: How much of a conversation a prompt may be made of.
 
     Raises:
+        InvalidRequest: It is more than any prompt can hold.
         NotFound: There is no such session or response.
         Conflict: The response has not ended yet, or what is to be continued.
         InvalidRequest: What is to be continued is no answer that was cut, or what is to be
             answered was said by nobody.
     """
     if fields.conversation is not None:
-        return await _session_history(store, fields, identity)
+        return await _session_history(services, fields, identity, bound)
     if fields.previous_response_id is not None:
-        return History(await _lineage(store, fields.previous_response_id, identity, own))
+        record = await _previous(services.store, fields.previous_response_id, identity, own)
+        return History(await _lineage(services, record, bound))
     return History()
 
 
@@ -63,12 +73,18 @@ async def find_response(
     return record if record.request.get("store") or response_id in own else None
 
 
-async def input_messages(store: Store, record: ResponseRecord) -> Sequence[Message]:
-    """Return the whole conversation that a response answers, oldest first."""
+async def input_page(
+    services: Services, record: ResponseRecord, query: PageQuery
+) -> tuple[list[Message], bool]:
+    """Return a page of the conversation that a response answers, and whether there is more."""
     if record.session_id is None:
-        return record.messages
-    transcript = await store.sessions.transcript(record.session_id)
-    return transcript.up_to(record.parent_id) if record.parent_id in transcript.tree else ()
+        by_id = {message.message_id: message for message in record.messages}
+        page, has_more = query.cut(list(by_id))
+        return [by_id[each] for each in page], has_more
+    conversation = await services.conversations.open(record.owner, record.session_id)
+    tree = conversation.outline.tree
+    message_ids = tree.path(record.parent_id) if record.parent_id in tree else []
+    return await conversation.page(message_ids, query)
 
 
 def no_response(response_id: str) -> NotFound:
@@ -97,11 +113,14 @@ def no_session(session_id: str) -> NotFound:
     )
 
 
-async def _session_history(store: Store, fields: ResponseFields, identity: Identity) -> History:
+async def _session_history(
+    services: Services, fields: ResponseFields, identity: Identity, bound: PromptBound
+) -> History:
     session_id = fields.conversation or ""
-    session = await owned_session(store, identity, session_id)
-    transcript = await store.sessions.transcript(session_id)
-    messages = transcript.before_turn(fields.parent_id)
+    session = await owned_session(services.store, identity, session_id)
+    conversation = await services.conversations.open(identity.owner, session_id)
+    message_ids = conversation.outline.before_turn(fields.parent_id)
+    messages = await conversation.history(message_ids, bound)
     if fields.continues:
         _check_cut(messages[-1:], session, fields.parent_id)
     elif fields.generate and not fields.input:
@@ -130,9 +149,10 @@ def _check_said(last: Sequence[Message]) -> None:
         raise InvalidRequest(f"input: {what} no message of a user to answer", param="input")
 
 
-async def _lineage(
+async def _previous(
     store: Store, response_id: str, identity: Identity, own: Container[str]
-) -> tuple[Message, ...]:
+) -> ResponseRecord:
+    """Return the response that a create goes on from."""
     record = await find_response(store, response_id, identity, own)
     if record is None:
         raise _no_previous(response_id)
@@ -142,20 +162,22 @@ async def _lineage(
             code=ErrorCode.PREVIOUS_RESPONSE_IN_FLIGHT,
             param="previous_response_id",
         )
-    if record.session_id is not None:
-        return await _session_lineage(store, record.session_id, record)
-    answer = (_answer_message(record),) if record.generates else ()
-    return (*record.messages, *answer)
+    return record
 
 
-async def _session_lineage(
-    store: Store, session_id: str, record: ResponseRecord
+async def _lineage(
+    services: Services, record: ResponseRecord, bound: PromptBound
 ) -> tuple[Message, ...]:
-    """Return a session's messages up to one answer; the session keeps them, not the response."""
-    transcript = await store.sessions.transcript(session_id)
-    if record.assistant_message_id not in transcript.tree:
+    """Return the messages up to an answer; a session keeps them for its responses."""
+    if record.session_id is None:
+        answer = (_answer_message(record),) if record.generates else ()
+        return (*record.messages, *answer)
+    conversation = await services.conversations.open(record.owner, record.session_id)
+    tree = conversation.outline.tree
+    if record.assistant_message_id not in tree:
         raise _no_previous(record.response_id)
-    return tuple(transcript.up_to(record.assistant_message_id))
+    message_ids = tree.path(record.assistant_message_id)
+    return tuple(await conversation.history(message_ids, bound))
 
 
 def _answer_message(record: ResponseRecord) -> Message:

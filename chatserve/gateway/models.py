@@ -1,7 +1,8 @@
 """Which models can be asked right now, and the prompt encoder of each.
 
 Owns the gateway's picture of the workers: their latest heartbeats, and one encoder per model card.
-Knows no weights: a card is all that a gateway needs of a model.
+Knows no weights: a card is all that a gateway needs of a model. Knows no threads: when an encoder
+works is the business of `tokenising.py`.
 
 The picture is refreshed every second in the background, and once more when a model is asked for
 that it does not show, so that a worker's first heartbeat counts at once.
@@ -10,14 +11,16 @@ that it does not show, so that a worker's first heartbeat counts at once.
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from chatserve.engine.api import ModelCard
 from chatserve.error_codes import ErrorCode
-from chatserve.errors import ModelError, NotFound, StoreError, Unavailable
+from chatserve.errors import InvalidRequest, ModelError, NotFound, StoreError, Unavailable
 from chatserve.gateway.background import Background
+from chatserve.gateway.tokenising import Tokenising
 from chatserve.protocol.errors import describe
 from chatserve.store.workers import WorkerBeat, Workers
 from chatserve.text.chat_template import ChatMessage
@@ -27,13 +30,15 @@ logger = logging.getLogger(__name__)
 
 REFRESH_S = 1.0
 
-# About a millisecond of tokenising. Longer texts are encoded in a thread, off the event loop.
-MAX_INLINE_CHARS = 4096
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
     """A model as a gateway knows it.
+
+    Its methods work for a tenant, which takes its turn. Errors about a text name `param`, the field
+    that it came from.
 
     Owns: nothing that changes.
     Used from: the event loop.
@@ -43,35 +48,45 @@ class ServedModel:
     fingerprint: str
     encoder: PromptEncoder
     loaded_at: int
+    tokenising: Tokenising
 
-    async def chat_token_ids(self, messages: Sequence[ChatMessage]) -> tuple[int, ...]:
+    async def chat_token_ids(
+        self, messages: Sequence[ChatMessage], *, tenant: str, param: str
+    ) -> tuple[int, ...]:
         """Return the prompt for the next answer of a conversation, or raise InvalidRequest."""
-        if sum(len(message.content) for message in messages) <= MAX_INLINE_CHARS:
-            return self.encoder.prompt_token_ids(messages)
-        return await asyncio.to_thread(self.encoder.prompt_token_ids, messages)
+        num_chars = sum(len(message.content) for message in messages)
+        encode = partial(self.encoder.prompt_token_ids, messages)
+        return await self._encoded(tenant, num_chars, encode, param)
 
-    async def begun_token_ids(self, answer: ChatMessage) -> tuple[int, ...]:
+    async def begun_token_ids(
+        self, answer: ChatMessage, *, tenant: str, param: str
+    ) -> tuple[int, ...]:
         """Return what goes behind the prompt of an answer that is to go on."""
-        if len(answer.content) <= MAX_INLINE_CHARS:
-            return self.encoder.begun_token_ids(answer)
-        return await asyncio.to_thread(self.encoder.begun_token_ids, answer)
+        encode = partial(self.encoder.begun_token_ids, answer)
+        return await self._encoded(tenant, len(answer.content), encode, param)
 
-    async def text_token_ids(self, text: str) -> tuple[int, ...]:
-        """Return the prompt that continues a raw text."""
-        if len(text) <= MAX_INLINE_CHARS:
-            return self.encoder.completion_token_ids(text)
-        return await asyncio.to_thread(self.encoder.completion_token_ids, text)
+    async def text_token_ids(self, text: str, *, tenant: str, param: str) -> tuple[int, ...]:
+        """Return the prompt that continues a raw text, or raise InvalidRequest."""
+        encode = partial(self.encoder.completion_token_ids, text)
+        return await self._encoded(tenant, len(text), encode, param)
 
-    async def text_of(self, token_ids: Sequence[int]) -> str:
+    async def text_of(self, token_ids: Sequence[int], *, tenant: str) -> str:
         """Return what tokens say, control tokens included."""
         decode = partial(self.encoder.tokenizer.decode, token_ids, skip_special=False)
-        return decode() if len(token_ids) <= MAX_INLINE_CHARS else await asyncio.to_thread(decode)
+        return await self.tokenising.run(tenant, len(token_ids), decode)
+
+    async def _encoded(self, tenant: str, num_chars: int, encode: Callable[[], T], param: str) -> T:
+        try:
+            return await self.tokenising.run(tenant, num_chars, encode)
+        except InvalidRequest as error:
+            error.param = error.param or param
+            raise
 
 
 class ServedModels:
     """The models of the workers that live.
 
-    Owns: the last heartbeats, the encoders, and the task that refreshes both.
+    Owns: the last heartbeats, the encoders and their threads, and the task that refreshes both.
     Used from: the event loop.
     """
 
@@ -79,6 +94,7 @@ class ServedModels:
         self._workers = workers
         self._beats: list[WorkerBeat] = []
         self._models: dict[str, ServedModel] = {}
+        self._tokenising = Tokenising()
         self._refreshing = Background(self._keep_fresh)
         self._lock = asyncio.Lock()
 
@@ -100,6 +116,7 @@ class ServedModels:
 
     async def aclose(self) -> None:
         await self._refreshing.aclose()
+        await self._tokenising.aclose()
 
     async def get(self, name: str) -> ServedModel:
         """Return a model that can be asked now.
@@ -154,7 +171,7 @@ class ServedModels:
             logger.error("the card of model %s cannot be used: %s", beat.model, error)
             return
         self._models[beat.model] = ServedModel(
-            card, beat.card_fingerprint, encoder, loaded_at=int(time.time())
+            card, beat.card_fingerprint, encoder, int(time.time()), self._tokenising
         )
 
     async def _keep_fresh(self) -> None:

@@ -5,6 +5,7 @@ what is listed, but for its ids.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
@@ -39,30 +40,49 @@ def is_descending(request: Request) -> bool:
     return order == "desc"
 
 
-def page_of(request: Request, items: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the page of items, which come oldest first, that a request asks for."""
-    limit = page_limit(request)
-    ordered = list(reversed(items)) if is_descending(request) else list(items)
-    first = _place_after(request.query_params.get("after"), ordered)
-    page = ordered[first : first + limit]
+@dataclass(frozen=True, slots=True)
+class PageQuery:
+    """Which page of a list of ids a client asks for: up to `limit` of those behind `after`."""
+
+    limit: int
+    is_descending: bool
+    after: str | None
+
+    @classmethod
+    def of(cls, request: Request) -> "PageQuery":
+        """Return what the query of a request says, or raise InvalidRequest."""
+        return cls(page_limit(request), is_descending(request), request.query_params.get("after"))
+
+    def cut(self, ids: Sequence[str]) -> tuple[Sequence[str], bool]:
+        """Return the page of ids, which come oldest first, and whether there are more.
+
+        Raises:
+            InvalidRequest: `after` is none of them.
+        """
+        ordered = ids[::-1] if self.is_descending else ids
+        first = self._place_after(ordered)
+        end = first + self.limit
+        return ordered[first:end], len(ordered) > end
+
+    def _place_after(self, ids: Sequence[str]) -> int:
+        if self.after is None:
+            return 0
+        if self.after not in ids:
+            raise InvalidRequest(f"after: there is no item {describe(self.after)}", param="after")
+        return ids.index(self.after) + 1
+
+
+def page_object(items: Sequence[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:
+    """Return a page as it is sent."""
     return {
         "object": "list",
-        "data": page,
-        "first_id": page[0]["id"] if page else "",
-        "last_id": page[-1]["id"] if page else "",
-        "has_more": len(ordered) > first + limit,
+        "data": list(items),
+        "first_id": items[0]["id"] if items else "",
+        "last_id": items[-1]["id"] if items else "",
+        "has_more": has_more,
     }
 
 
 def first_page(objects: Sequence[dict[str, Any]], limit: int) -> dict[str, Any]:
     """Return the page of a list of which one more than the limit was read."""
     return {"object": "list", "data": list(objects[:limit]), "has_more": len(objects) > limit}
-
-
-def _place_after(after: str | None, items: Sequence[dict[str, Any]]) -> int:
-    if after is None:
-        return 0
-    for place, item in enumerate(items, start=1):
-        if item["id"] == after:
-            return place
-    raise InvalidRequest(f"after: there is no item {describe(after)}", param="after")

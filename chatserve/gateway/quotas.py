@@ -5,14 +5,23 @@ directory, what is left of a limit is known by the store alone.
 """
 
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from chatserve.engine.api import GenerationRequest
 from chatserve.errors import StoreError
 from chatserve.gateway.directory import Directory
+from chatserve.gateway.rate_limits import refusal_of
 from chatserve.identity import Identity
 from chatserve.store.connection_leases import ConnectionScope
-from chatserve.store.limits import NO_ALLOWANCES, Allowances, Limits, Reservation, ScopeLimits
+from chatserve.store.limits import (
+    NO_ALLOWANCES,
+    Allowances,
+    Limited,
+    Limits,
+    Reservation,
+    ScopeLimits,
+)
 from chatserve.store.tenants import NO_QUOTAS, Quotas
 
 logger = logging.getLogger(__name__)
@@ -35,6 +44,15 @@ class CallerQuotas:
         """Return what a request of so many tokens reserves; None where nothing is limited."""
         scopes = tuple(scope for scope in self.scopes if scope.is_limited)
         return Reservation(scopes, num_tokens, together) if scopes else None
+
+    def requests_alone(self, together: int) -> Reservation | None:
+        """Return what is reserved of requests per minute; None where these are not limited."""
+        scopes = tuple(
+            ScopeLimits(scope.name, requests=scope.requests)
+            for scope in self.scopes
+            if scope.requests is not None
+        )
+        return Reservation(scopes, 0, together) if scopes else None
 
     def connection_scopes(self) -> tuple[ConnectionScope, ...]:
         """Return whose connections are counted."""
@@ -89,6 +107,29 @@ class KnownQuotas:
         caller = await self.of(request.tenant, request.key_id)
         max_output = request.sampling.max_tokens if request.generates else 0
         return caller.reservation(len(request.prompt_token_ids) + max_output, together)
+
+    async def check_requests(self, identity: Identity, together: int = 1) -> None:
+        """Raise what so many further requests would be refused with, before there is work for them.
+
+        They are taken when they are queued.
+        """
+        await self._ask(identity, self._limits.room, together)
+
+    async def take_request(self, identity: Identity) -> None:
+        """Take a request that makes no answer, or raise why it is refused."""
+        await self._ask(identity, self._limits.take, 1)
+
+    async def _ask(
+        self,
+        identity: Identity,
+        ask: Callable[[str, Reservation], Awaitable[Limited | None]],
+        together: int,
+    ) -> None:
+        caller = await self.of(identity.tenant, identity.key_id)
+        reservation = caller.requests_alone(together)
+        limited = await ask(identity.tenant, reservation) if reservation else None
+        if limited is not None:
+            raise refusal_of(limited)
 
     async def default_max_tokens(self, identity: Identity, prompt_len: int) -> int | None:
         """Return how long an answer may get whose client named no limit; None for any length."""

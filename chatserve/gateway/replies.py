@@ -22,6 +22,7 @@ from chatserve.errors import (
     InvalidRequest,
     NotFound,
     StoreError,
+    StoreFault,
     TooLarge,
     Unavailable,
 )
@@ -51,11 +52,13 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
     try:
         with bodies.reading() as take:
             async with asyncio.timeout(BODY_TIMEOUT_S):
-                return await _read_body(request, max_bytes, take)
+                body = await _read_body(request, max_bytes, take)
     except TimeoutError:
         raise BodyTimeout(
             f"the body did not arrive within {BODY_TIMEOUT_S:g} s", code=ErrorCode.BODY_TIMEOUT
         ) from None
+    await bodies.turn(len(body))
+    return body
 
 
 async def read_object(request: Request) -> Body:
@@ -126,7 +129,10 @@ def as_client_error(error: ClientError | StoreError) -> ClientError:
     """Return what a client is told; a store's message may name addresses and stays here."""
     if isinstance(error, ClientError):
         return error
-    return Unavailable("the store cannot be reached", code=ErrorCode.STORE_UNAVAILABLE)
+    if isinstance(error, StoreFault):
+        logger.error("the store takes a command for nonsense", exc_info=error)
+        return AnswerFailed("internal error", code=ErrorCode.SERVER_ERROR)
+    return Unavailable("the store cannot serve this now", code=ErrorCode.STORE_UNAVAILABLE)
 
 
 async def on_service_error(request: Request, error: Exception) -> Response:

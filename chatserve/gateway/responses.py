@@ -70,12 +70,13 @@ async def draft_response(services: Services, order: Order) -> Draft:
     request, fields = order.request, order.request.fields
     asked = await find_model(services, order.identity, fields.model)
     model = asked.served
-    history = await read_history(services.store, fields, order.identity, order.own)
+    await services.quotas.check_requests(order.identity)
+    history = await read_history(services, fields, order.identity, order.own, model.encoder.bound)
     new_messages = to_messages(fields.input)
     messages = _prompt_messages(await _instructions(services, order), history, new_messages)
     begun = messages.pop() if fields.continues else None
     prompt_messages = services.preamble.before(asked.messages(messages))
-    prompt = await _prompt(model, prompt_messages, begun)
+    prompt = await _prompt(model, prompt_messages, begun, order.identity.tenant)
     check_prompt(prompt.token_ids, model.card, param="input")
     sampling = sampling_params(
         request.sampling,
@@ -157,10 +158,13 @@ def _prompt_messages(
 
 
 async def _prompt(
-    model: ServedModel, messages: Sequence[ChatMessage], begun: ChatMessage | None
+    model: ServedModel, messages: Sequence[ChatMessage], begun: ChatMessage | None, tenant: str
 ) -> _Prompt:
-    begun_ids = await model.begun_token_ids(begun) if begun is not None else ()
-    return _Prompt(await model.chat_token_ids(messages) + begun_ids, len(begun_ids))
+    begun_ids: tuple[int, ...] = ()
+    if begun is not None:
+        begun_ids = await model.begun_token_ids(begun, tenant=tenant, param="input")
+    prompt_ids = await model.chat_token_ids(messages, tenant=tenant, param="input")
+    return _Prompt(prompt_ids + begun_ids, len(begun_ids))
 
 
 def _generation(

@@ -30,11 +30,11 @@ from chatserve.errors import (
 from chatserve.gateway.creating import answer_to
 from chatserve.gateway.disconnect import until_disconnect
 from chatserve.gateway.generation import Answer
-from chatserve.gateway.history import find_response, input_messages, no_response
+from chatserve.gateway.history import find_response, input_page, no_response
 from chatserve.gateway.identity import identity_of
 from chatserve.gateway.ids import id_of_event, new_id
 from chatserve.gateway.operations import LIMIT, ORDER, Operation, Query, flag, text
-from chatserve.gateway.paging import page_of
+from chatserve.gateway.paging import PageQuery, page_object
 from chatserve.gateway.query import flag_of
 from chatserve.gateway.rate_limits import limit_headers
 from chatserve.gateway.replies import (
@@ -178,8 +178,10 @@ async def delete_response(request: Request) -> Response:
 async def list_input_items(request: Request) -> Response:
     """Serve `GET /v1/responses/{id}/input_items`: the conversation that a response answers."""
     services: Services = request.app.state.services
-    messages = await input_messages(services.store, await _find(request))
-    return json_response(page_of(request, [_item(message) for message in messages]))
+    record = await _find(request)
+    messages, has_more = await input_page(services, record, PageQuery.of(request))
+    items = [_item(message) for message in messages]
+    return json_response(page_object(items, has_more=has_more))
 
 
 def _order(request: Request, body: ResponseRequest) -> Order:

@@ -16,6 +16,7 @@ from chatserve.gateway.body_budget import BodyBudget
 from chatserve.gateway.cache_watch import CacheWatch
 from chatserve.gateway.connection_counts import ConnectionCounts
 from chatserve.gateway.connection_limits import ConnectionLimits
+from chatserve.gateway.conversation_reading import ConversationReading
 from chatserve.gateway.directory import Directory
 from chatserve.gateway.drain import Drain
 from chatserve.gateway.gateway_metrics import GatewayMetrics
@@ -50,6 +51,7 @@ class Services:
     limits: ConnectionLimits
     drain: Drain
     bodies: BodyBudget
+    conversations: ConversationReading
     quotas: KnownQuotas
     connection_counts: ConnectionCounts
     directory: Directory
@@ -102,9 +104,10 @@ async def open_services(
             grace_s=config.disconnect_grace_s,
         )
         stack.push_async_callback(generations.aclose)
+        conversations = ConversationReading(store.sessions)
         titles: Titles | None = None
         if config.titles == "model":
-            titles = Titles(store, log_readers, models, max_queue=config.max_queue)
+            titles = Titles(store, log_readers, models, conversations, max_queue=config.max_queue)
             stack.push_async_callback(titles.aclose)
         await _started(stack, Background(partial(end_overdue_requests, store.queue)))
         yield Services(
@@ -118,6 +121,7 @@ async def open_services(
             limits=limits or ConnectionLimits(),
             drain=Drain(),
             bodies=BodyBudget(),
+            conversations=conversations,
             quotas=quotas,
             connection_counts=connection_counts,
             directory=directory,

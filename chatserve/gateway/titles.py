@@ -19,6 +19,7 @@ from functools import partial
 
 from chatserve.engine.api import GenerationRequest, RequestId, SamplingParams
 from chatserve.errors import ClientError, StoreError
+from chatserve.gateway.conversation_reading import ConversationReading
 from chatserve.gateway.generation import Draft
 from chatserve.gateway.ids import new_id
 from chatserve.gateway.models import ServedModels
@@ -58,12 +59,14 @@ class Titles:
         store: Store,
         log_readers: LogReaders,
         models: ServedModels,
+        conversations: ConversationReading,
         *,
         max_queue: int,
     ) -> None:
         self._store = store
         self._log_readers = log_readers
         self._models = models
+        self._conversations = conversations
         self._max_queue = max_queue
         self._pending: set[asyncio.Task[None]] = set()
         self._num_pending: Counter[str] = Counter()
@@ -98,16 +101,19 @@ class Titles:
                 return
             async with asyncio.timeout(_ANSWER_TIMEOUT_S):
                 await self._text_of(first.request)
-                answer = await self._only_answer(session_id)
+                answer = await self._only_answer(first, session_id)
                 title = clean_title(await self._ask(first, answer)) if answer else ""
             if title:
                 await self._store.sessions.suggest_title(session_id, title)
         except (ClientError, StoreError, TimeoutError) as error:
             logger.info("%s keeps its first words as its title: %s", session_id, error)
 
-    async def _only_answer(self, session_id: str) -> Message | None:
+    async def _only_answer(self, first: Draft, session_id: str) -> Message | None:
         """Return the last message of a conversation if it is its only answer, and has text."""
-        branch = joined((await self._store.sessions.transcript(session_id)).branch())
+        model = await self._models.get(first.request.model)
+        conversation = await self._conversations.open(first.record.owner, session_id)
+        said = await conversation.history(conversation.outline.branch(), model.encoder.bound)
+        branch = joined(said)
         answers = [message for message in branch if message.role == "assistant"]
         return branch[-1] if answers == branch[-1:] and branch[-1].content.strip() else None
 
@@ -116,7 +122,9 @@ class Titles:
         model = await self._models.get(first.request.model)
         said = ChatMessage("assistant", answer.content, answer.token_ids)
         prompt = await model.chat_token_ids(
-            [*first.prompt_messages, said, ChatMessage("user", QUESTION)]
+            [*first.prompt_messages, said, ChatMessage("user", QUESTION)],
+            tenant=first.request.tenant,
+            param="input",
         )
         room = model.card.max_model_len - len(prompt)
         if room < 1 or len(prompt) > model.card.max_prompt_tokens:

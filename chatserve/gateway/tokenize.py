@@ -1,7 +1,8 @@
 """`POST /tokenize` and `POST /detokenize`: what a model makes of a text, without an answer.
 
 Owns the two endpoints. A chat is tokenised as it would be for its answer, with the preamble and the
-persona that a model's alias names, so that its count is the prompt's length.
+persona that a model's alias names, so that its count is the prompt's length. Either counts as
+one of a caller's requests.
 """
 
 from starlette.requests import Request
@@ -41,15 +42,17 @@ async def tokenize(request: Request) -> Response:
     services: Services = request.app.state.services
     identity = identity_of(request)
     body = parse_tokenize_request(await read_body(request, services.config.max_message_bytes))
+    await services.quotas.take_request(identity)
     name = body.model or await _only_model(services, identity)
     if body.prompt is not None:
         model = await find_plain_model(services, identity, name)
-        token_ids = await model.text_token_ids(body.prompt)
+        token_ids = await model.text_token_ids(body.prompt, tenant=identity.tenant, param="prompt")
     else:
         asked = await find_model(services, identity, name)
         model = asked.served
         said = [ChatMessage(message.role, message.text) for message in body.messages]
-        token_ids = await model.chat_token_ids(services.preamble.before(asked.messages(said)))
+        messages = services.preamble.before(asked.messages(said))
+        token_ids = await model.chat_token_ids(messages, tenant=identity.tenant, param="messages")
     reply = Tokenized(
         count=len(token_ids), max_model_len=model.card.max_model_len, tokens=list(token_ids)
     )
@@ -62,10 +65,11 @@ async def detokenize(request: Request) -> Response:
     raw = await read_body(request, services.config.max_message_bytes)
     fields, ignored = parse_detokenize_request(raw)
     identity = identity_of(request)
+    await services.quotas.take_request(identity)
     name = fields.model or await _only_model(services, identity)
     model = await find_plain_model(services, identity, name)
     check_ids(fields.tokens, model.card, param="tokens")
-    reply = Detokenized(prompt=await model.text_of(fields.tokens))
+    reply = Detokenized(prompt=await model.text_of(fields.tokens, tenant=identity.tenant))
     return json_response(reply.model_dump(), headers=ignored_header(ignored))
 
 

@@ -7,21 +7,31 @@ something else than was meant, is refused. Knows no particular field.
 
 The one idea: a body is read by several small models, each of which takes its own names out of it,
 and what is left at the end is what nobody knew. A field that is null counts as not sent.
+
+A body is bounded in what it takes to look at it, which its bytes say little about: a text of a
+megabyte is one value, and as many bytes of brackets are half a million.
 """
 
 import hashlib
+import re
 from collections.abc import Collection, Container, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
 import orjson
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest
 from chatserve.protocol.errors import describe, invalid_request
+
+MAX_NAMES = 1000
+"""Names that a body itself may have, far more than anybody knows."""
+
+MAX_VALUES = 2**16
+"""Objects, lists and names within a body: as many messages as there may be, each with a part."""
 
 MAX_IGNORED_NAMES = 32
 MAX_NAME_CHARS = 64
@@ -31,6 +41,11 @@ MAX_FIELD_DEPTH = 5
 
 _FINGERPRINT_BYTES = 16
 
+# A string of JSON, also one that never ends.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+
+_CONTAINERS = {dict, list}
+
 # Every wire model has this config. Extra fields of nested objects are kept so that they can be
 # reported; those of the body itself never reach a model.
 WIRE = ConfigDict(strict=True, frozen=True, extra="allow", allow_inf_nan=False)
@@ -38,8 +53,10 @@ WIRE = ConfigDict(strict=True, frozen=True, extra="allow", allow_inf_nan=False)
 M = TypeVar("M", bound=BaseModel)
 
 
-def parse_object(raw: bytes | str) -> dict[str, Any]:
+def parse_object(raw: bytes | str, *, max_values: int = MAX_VALUES) -> dict[str, Any]:
     """Parse a JSON object; NaN, lone surrogates and absurd nesting are no JSON."""
+    as_bytes = raw.encode(errors="surrogatepass") if isinstance(raw, str) else raw
+    _check_values(as_bytes, max_values)
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -63,6 +80,9 @@ class Body:
     """
 
     def __init__(self, fields: dict[str, Any]) -> None:
+        """Take over parsed JSON, or raise InvalidRequest where it has too many names."""
+        if len(fields) > MAX_NAMES:
+            raise InvalidRequest(f"the body has {len(fields)} names, the limit is {MAX_NAMES}")
         self._fields: dict[str, Any] = _without_nulls(fields, MAX_FIELD_DEPTH)
         self._unknown = dict.fromkeys(self._fields)
         self._unknown_nested: dict[str, Collection[str]] = {}
@@ -70,14 +90,17 @@ class Body:
     def take(self, model: type[M]) -> M:
         """Validate the fields that `model` declares, or raise InvalidRequest."""
         names = _names_of(model)
-        own = {name: value for name, value in self._fields.items() if name in names}
+        own = {name: self._fields[name] for name in names if name in self._fields}
         try:
             taken = model.model_validate(own)
         except ValidationError as failure:
             raise invalid_request(failure) from None
         for name in own:
             self._unknown.pop(name, None)
-        self._unknown_nested.update(_extra_names(taken, ""))
+        for name, beside in _extra_names(taken, ""):
+            if len(self._unknown_nested) == MAX_IGNORED_NAMES:
+                break
+            self._unknown_nested[name] = beside
         return taken
 
     def take_whole(self, model: type[M]) -> M:
@@ -143,12 +166,37 @@ def only(*neutral: Any, reason: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def at_most(limit: int) -> BeforeValidator:
+    """Return a validator that refuses an object of more members before it looks at any of them."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, dict) and len(value) > limit:
+            length = {"max_length": limit, "actual_length": len(value)}
+            raise PydanticKnownError("too_long", {"field_type": "Dictionary", **length})
+        return value
+
+    return BeforeValidator(check)
+
+
 NoTools = Annotated[Any, only([], reason="tool calls are not served")]
 
 
 def _is_same(value: Any, allowed: Any) -> bool:
     """Compare without taking true for 1 or false for 0."""
     return isinstance(value, bool) is isinstance(allowed, bool) and bool(value == allowed)
+
+
+def _check_values(raw: bytes, max_values: int) -> None:
+    """Raise InvalidRequest for JSON of too many objects, lists and names, before any is made."""
+    if _num_values(raw) <= max_values or _num_values(_STRING.sub(b"", raw)) <= max_values:
+        return
+    raise InvalidRequest(
+        f"the body has more than {max_values} objects, lists and names, which is the limit"
+    )
+
+
+def _num_values(raw: bytes) -> int:
+    return sum(map(raw.count, (b"{", b"[", b":")))
 
 
 def _without_nulls(value: Any, depth: int) -> Any:
@@ -159,7 +207,7 @@ def _without_nulls(value: Any, depth: int) -> Any:
             for name, member in value.items()
             if member is not None
         }
-    if depth and isinstance(value, list):
+    if depth and isinstance(value, list) and not _CONTAINERS.isdisjoint(map(type, value)):
         return [_without_nulls(entry, depth - 1) for entry in value]
     return value
 

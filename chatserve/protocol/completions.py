@@ -29,11 +29,11 @@ def _prompt(value: Any) -> str | list[int]:
         raise PydanticCustomError("prompt_type", "must be a string or a list of token ids")
     if value and isinstance(value[0], str | list):
         raise PydanticCustomError("unsupported", "only one prompt per request is served")
-    for position, token_id in enumerate(value):
-        if not isinstance(token_id, int) or isinstance(token_id, bool):
-            raise PydanticCustomError(
-                "prompt_type", "entry {position} is no token id", {"position": position}
-            )
+    if not {*map(type, value)} <= {int}:
+        position = next(place for place, entry in enumerate(value) if type(entry) is not int)
+        raise PydanticCustomError(
+            "prompt_type", "entry {position} is no token id", {"position": position}
+        )
     return value
 
 

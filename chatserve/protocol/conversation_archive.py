@@ -19,6 +19,7 @@ MAX_CONVERSATIONS = 1000
 MAX_ITEMS = 5000
 MAX_ITEMS_IN_ALL = 20_000
 _MAX_TIME_S = 2**40
+_MAX_VALUES = 2**18  # each item is an object of up to seven names
 
 Time = Annotated[int, Field(ge=0, le=_MAX_TIME_S)]
 
@@ -95,7 +96,7 @@ class Imported(BaseModel):
 def parse_archive(raw: bytes) -> ConversationArchive:
     """Return a document, or raise InvalidRequest that names the path of the fault."""
     try:
-        archive = ConversationArchive.model_validate(parse_object(raw))
+        archive = ConversationArchive.model_validate(parse_object(raw, max_values=_MAX_VALUES))
     except ValidationError as failure:
         raise invalid_request(failure) from None
     num_items = sum(len(conversation.items) for conversation in archive.conversations)

@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from chatserve.error_codes import ErrorCode
 from chatserve.errors import InvalidRequest
-from chatserve.protocol.body import WIRE, Body, NoTools, only, parse_object
+from chatserve.protocol.body import WIRE, Body, NoTools, at_most, only, parse_object
 from chatserve.protocol.messages import MAX_MESSAGES, InputMessage, TextPart
 from chatserve.protocol.request_fields import InertFields, ModelName, QueueFields
 from chatserve.protocol.sampling import RefusedSampling, SamplingFields
@@ -31,6 +31,7 @@ Id = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
 Metadata = Annotated[
     dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]],
     Field(max_length=MAX_METADATA_PAIRS),
+    at_most(MAX_METADATA_PAIRS),
 ]
 
 # How a create travels and where its events go, which is not what it asks for.
@@ -71,7 +72,9 @@ class _PromptFields(BaseModel):
 
     id: Id
     version: Id | None = None
-    variables: Annotated[dict[Id, Variable], Field(max_length=MAX_VARIABLES)] = {}
+    variables: Annotated[
+        dict[Id, Variable], Field(max_length=MAX_VARIABLES), at_most(MAX_VARIABLES)
+    ] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ Which model is meant where none is named is the endpoints' business.
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, FailFast, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from chatserve.protocol.body import WIRE, Body, only, parse_object
@@ -55,7 +55,7 @@ class DetokenizeFields(BaseModel):
     model_config = WIRE
 
     model: ModelName | None = None
-    tokens: list[_Token] = Field(max_length=MAX_TOKENS)
+    tokens: Annotated[list[_Token], FailFast(), Field(max_length=MAX_TOKENS)]
 
 
 class Tokenized(BaseModel):

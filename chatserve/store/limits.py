@@ -133,7 +133,7 @@ class Limited:
 
 
 class Limits:
-    """Tells what is left.
+    """Tells what is left, and takes requests that are not queued.
 
     Owns: nothing in memory.
     Used from: the event loop.
@@ -162,3 +162,17 @@ class Limits:
             Allowances.parse(each)
             for each in await self._redis.run_many(scripts.READ_LIMITS, calls)
         ]
+
+    async def room(self, tenant: str, reservation: Reservation) -> Limited | None:
+        """Return why a request would be refused now, None when it would be taken."""
+        return await self._ask(tenant, reservation, "0")
+
+    async def take(self, tenant: str, reservation: Reservation) -> Limited | None:
+        """Take a request that makes no answer; else return why it is refused."""
+        return await self._ask(tenant, reservation, "1")
+
+    async def _ask(self, tenant: str, reservation: Reservation, takes: str) -> Limited | None:
+        root = self._partitions.of_tenant(tenant).root
+        packed = dump_json(reservation.to_dict())
+        reply = await self._redis.run(scripts.TAKE_REQUEST, root, packed, takes)
+        return Limited.parse(reply[1:]) if reply else None

@@ -13,11 +13,11 @@ from typing import Any, Self
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff, NoBackoff
-from redis.exceptions import ClusterDownError, NoScriptError, RedisError
+from redis.exceptions import ClusterDownError, NoScriptError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as ConnectionLost
 from redis.exceptions import TimeoutError as ServerTimeout
 
-from chatserve.errors import StoreAway, StoreError
+from chatserve.errors import StoreAway, StoreError, StoreFault
 from chatserve.store.codec import Command, Value
 from chatserve.store.outage import Outage
 from chatserve.store.scripts import Script
@@ -135,7 +135,7 @@ class RedisClient:
                 self._outage.note_failure(error)
                 raise StoreAway(f"the store failed: {error or type(error).__name__}") from error
             except (RedisError, OSError) as error:
-                raise StoreError(f"the store failed: {error or type(error).__name__}") from error
+                raise _failure(error) from error
             else:
                 self._outage.note_answer()
 
@@ -174,7 +174,18 @@ def _cluster(url: str, retry: Retry) -> RedisCluster:
     return cluster
 
 
+# Refusals for want of a disk or of replicas, which redis-py has no class for.
+_STATES = ("MISCONF", "NOREPLICAS")
+
+
 def _raised(reply: Any) -> Any:
     if isinstance(reply, RedisError):
-        raise StoreError(f"the store refused a command: {reply}") from reply
+        raise _failure(reply) from reply
     return reply
+
+
+def _failure(error: RedisError | OSError) -> StoreError:
+    """Return what a failure means; most states of a server have a class of their own."""
+    if type(error) is ResponseError and not str(error).startswith(_STATES):
+        return StoreFault(f"the store refused a command: {error}")
+    return StoreError(f"the store failed: {error or type(error).__name__}")

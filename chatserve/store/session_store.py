@@ -6,7 +6,7 @@ model's side. A session belongs to an owner for good, and is listed among theirs
 gets to see it is the gateway's business.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatserve.engine.api import RequestId
@@ -20,17 +20,17 @@ from chatserve.store.redis_client import RedisClient
 from chatserve.store.sessions import (
     Deleted,
     Message,
+    MessagePlace,
     NewSession,
+    Outline,
     Session,
     SessionChange,
     TitleSource,
-    Transcript,
     in_a_row,
     turn_error,
 )
 from chatserve.store.streams import parse_entries
 
-_DELETED = "-"
 _UNTITLED = NewSession()
 
 
@@ -85,21 +85,26 @@ class Sessions:
     async def get(self, session_id: str) -> Session | None:
         return (await self._get_many([session_id]))[0]
 
-    async def messages(self, session_id: str) -> list[Message]:
-        """Return all messages in the order of writing; none for a session that does not exist."""
-        return (await self.transcript(session_id)).all()
+    async def outline(self, session_id: str) -> Outline:
+        """Return which messages there are; none for a session that does not exist."""
+        tree = pairs(await self._redis.call("HGETALL", self._key(keys.TREE + session_id)))
+        return Outline({name: MessagePlace.parse(packed) for name, packed in tree.items()})
 
-    async def transcript(self, session_id: str) -> Transcript:
-        """Return all messages and their tree; an empty one for a session that does not exist."""
-        messages_key = self._key(keys.MESSAGES + session_id)
-        tree_key = self._key(keys.TREE + session_id)
-        reply, num_ever = await self._redis.call_many(
-            [("XRANGE", messages_key, "-", "+"), ("HLEN", tree_key)]
-        )
-        messages = [Message.from_fields(entry.fields) for entry in parse_entries(reply)]
-        if num_ever == len(messages):
-            return Transcript(messages)
-        return Transcript(messages, _deleted(pairs(await self._redis.call("HGETALL", tree_key))))
+    async def read(
+        self, session_id: str, outline: Outline, message_ids: Sequence[str]
+    ) -> Sequence[Message]:
+        """Return messages as they stand in an outline, in one go; those deleted since are left out.
+
+        How many a caller asks for at once is its own business, and the outline tells their size.
+        """
+        key = self._key(keys.MESSAGES + session_id)
+        entry_ids = [outline.entry_id(each) for each in message_ids]
+        replies = await self._redis.call_many([("XRANGE", key, each, each) for each in entry_ids])
+        return [
+            outline.in_place(Message.from_fields(entry.fields))
+            for reply in replies
+            for entry in parse_entries(reply)
+        ]
 
     async def newest_messages(
         self, session_id: str, limit: int, before: str | None = None
@@ -298,13 +303,3 @@ def _changed_fields(change: SessionChange) -> list[Value]:
     if change.is_pinned is not None:
         fields["pinned"] = int(change.is_pinned)
     return flatten(fields)
-
-
-def _deleted(places: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the deleted messages among all that ever were, with their parents."""
-    found: dict[str, str | None] = {}
-    for message_id, place in places.items():
-        entry_id, _, parent_id = place.partition(" ")
-        if entry_id == _DELETED:
-            found[message_id] = parent_id or None
-    return found

@@ -1,12 +1,13 @@
 """Stored conversations as records: sessions, their messages, and the turns that make them longer.
 
-Owns what is stored of each, and what of a conversation is shown: `Transcript` finds the branches
-among messages that are only ever appended. `session_store.py` reads and writes them.
+Owns what is stored of each, and what of a conversation is shown: `Outline` finds the branches among
+messages that are only ever appended. `session_store.py` reads and writes them.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 import orjson
 
@@ -35,6 +36,9 @@ _TITLE_CHARS = 60
 
 # In place of a parent, for the scripts: the message appended just before.
 _FOLLOWS = "^"
+
+# In place of its entry, for a deleted message.
+_DELETED = "-"
 
 
 class MessageStatus(StrEnum):
@@ -78,7 +82,7 @@ class Message:
     def to_fields(self) -> list[Value]:
         """Return what is stored; the script that ends an answer writes the same fields.
 
-        The first two are the ids of the message and its parent, which the scripts look at.
+        The first four are those that the scripts look at, in this order.
         """
         return flatten(
             {
@@ -238,46 +242,62 @@ class Deleted:
     active_response_ids: tuple[RequestId, ...]
 
 
-class Transcript:
-    """All messages of a session, and the tree that they form.
+class MessagePlace(NamedTuple):
+    """Where a message is and how large, and which one it follows.
+
+    `entry_id` names its entry in the stream of messages, `num_bytes` are those of its text.
+    """
+
+    entry_id: str
+    num_bytes: int
+    parent_id: str | None
+
+    @classmethod
+    def parse(cls, packed: str) -> "MessagePlace":
+        entry_id, num_bytes, parent_id = packed.split(" ", 2)
+        return cls(entry_id, int(num_bytes), parent_id or None)
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Its place in the order of writing."""
+        milliseconds, _, number = self.entry_id.partition("-")
+        return int(milliseconds), int(number)
+
+
+class Outline:
+    """Which messages a session has and how they follow each other, without what they say.
+
+    Lists of messages are lists of their ids.
 
     Owns: nothing beyond its values.
     Used from: whoever shows a conversation or goes on with it.
     """
 
-    def __init__(
-        self, messages: Sequence[Message], deleted: Mapping[str, str | None] | None = None
-    ) -> None:
-        links = (Link(message.message_id, message.parent_id) for message in messages)
-        self.tree = MessageTree(links, deleted)
-        self._messages: dict[str, Message] = {}
-        for message in messages:
-            parent_id = self.tree.parent(message.message_id)
-            if parent_id != message.parent_id:  # what it continued is gone as well
-                message = replace(message, parent_id=parent_id, continues=False)
-            self._messages.setdefault(message.message_id, message)
-
-    def __getitem__(self, message_id: str) -> Message:
-        return self._messages[message_id]
+    def __init__(self, places: Mapping[str, MessagePlace]) -> None:
+        """Take over the places of all messages that ever were."""
+        is_left = {name: place.entry_id != _DELETED for name, place in places.items()}
+        left = [name for name in places if is_left[name]]
+        left.sort(key=lambda name: places[name].order)
+        self.tree = MessageTree(
+            (Link(name, places[name].parent_id) for name in left),
+            {name: place.parent_id for name, place in places.items() if not is_left[name]},
+        )
+        self._places = {name: places[name] for name in left}
 
     @property
     def leaf_id(self) -> str | None:
         """The message written last, with which the newest branch ends; None when all is empty."""
         return self.tree.newest_leaf()
 
-    def all(self) -> list[Message]:
-        """Return all messages in the order of writing, each naming a parent that is there."""
-        return list(self._messages.values())
+    def all(self) -> list[str]:
+        """Return all messages in the order of writing."""
+        return list(self._places)
 
-    def up_to(self, message_id: str | None) -> list[Message]:
-        """Return the messages from the beginning to one, both included; None has none before it."""
-        return [self._messages[each] for each in self.tree.path(message_id)]
-
-    def branch(self, through: str | None = None) -> list[Message]:
+    def branch(self, through: str | None = None) -> list[str]:
         """Return the branch that was written to last, among those through a message or all."""
-        return self.up_to(self.tree.newest_leaf(through))
+        return self.tree.path(self.tree.newest_leaf(through))
 
-    def before_turn(self, parent_id: str | None) -> list[Message]:
+    def before_turn(self, parent_id: str | None) -> list[str]:
         """Return what a turn with this parent goes on from; see SessionTurn.
 
         Raises:
@@ -287,7 +307,25 @@ class Transcript:
             return self.branch()
         if parent_id != ROOT and parent_id not in self.tree:
             raise no_message(parent_id)
-        return [] if parent_id == ROOT else self.up_to(parent_id)
+        return [] if parent_id == ROOT else self.tree.path(parent_id)
+
+    def entry_id(self, message_id: str) -> str:
+        """Return where a message is in the stream of messages."""
+        return self._places[message_id].entry_id
+
+    def num_bytes(self, message_id: str) -> int:
+        """Return how many bytes the text of a message has."""
+        return self._places[message_id].num_bytes
+
+    def in_place(self, message: Message) -> Message:
+        """Return a message that names the parent which is left, where its own has been deleted.
+
+        What it continued is gone as well then.
+        """
+        parent_id = self.tree.parent(message.message_id)
+        if parent_id == message.parent_id:
+            return message
+        return replace(message, parent_id=parent_id, continues=False)
 
 
 def first_words(text: str) -> str:

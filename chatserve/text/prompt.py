@@ -23,17 +23,21 @@ from chatserve.text.chat_template import (
     ChatMessage,
     ChatTemplate,
 )
+from chatserve.text.prompt_bound import PromptBound
+from chatserve.text.segments import Plain, Segment
 from chatserve.text.tokenizer import Tokenizer
 
 
 class PromptEncoder:
     """Makes the prompts of one model.
 
-    Owns: its tokenizer and template. Immutable. Used from: any thread.
+    Owns: its tokenizer, its template and the bound on what they are given. Immutable.
+    Used from: any thread.
     """
 
     def __init__(self, card: ModelCard) -> None:
         self.tokenizer = Tokenizer.from_card(card)
+        self.bound = PromptBound(card, self.tokenizer.longest_token)
         self._model = card.name
         self._bos_id = self._find_bos_id(card)
         self._template = self._make_template(card)
@@ -42,7 +46,8 @@ class PromptEncoder:
         """Return the prompt that asks for the next answer of a conversation.
 
         Raises:
-            InvalidRequest: the model cannot chat, or its template refuses the conversation.
+            InvalidRequest: the model cannot chat, its template refuses the conversation, or that
+                is longer than there is any use in knowing; see `PromptBound`.
         """
         if self._template is None:
             raise InvalidRequest(
@@ -50,8 +55,9 @@ class PromptEncoder:
                 code=ErrorCode.CHAT_TEMPLATE_MISSING,
                 param="model",
             )
+        self.bound.check_length(sum(len(message.content) for message in messages))
         segments = self._template.render([self._with_proven_ids(each) for each in messages])
-        return self._with_bos(self.tokenizer.encode_segments(segments))
+        return self._encoded(segments)
 
     def begun_token_ids(self, answer: ChatMessage) -> tuple[int, ...]:
         """Return what goes behind the prompt of an answer to go on where its text ends."""
@@ -59,8 +65,13 @@ class PromptEncoder:
         return proven or tuple(self.tokenizer.encode(answer.content))
 
     def completion_token_ids(self, prompt: str) -> tuple[int, ...]:
-        """Return the prompt that continues a raw text."""
-        return self._with_bos(self.tokenizer.encode(prompt))
+        """Return the prompt that continues a raw text, or raise InvalidRequest as above."""
+        self.bound.check_length(len(prompt))
+        return self._encoded([Plain(prompt)])
+
+    def _encoded(self, segments: Sequence[Segment]) -> tuple[int, ...]:
+        self.bound.check_tokens(segments, self.tokenizer.count)
+        return self._with_bos(self.tokenizer.encode_segments(segments))
 
     def _find_bos_id(self, card: ModelCard) -> int | None:
         if not card.adds_bos:

@@ -30,6 +30,10 @@ class Spelling:
     has_byte_tokens: bool = False
     drops_leading_space: bool = False
 
+    def num_bytes(self, token: str) -> int:
+        """Return of how many bytes of text a token is made at most, by its string."""
+        return len(token) if self.is_byte_level else len(token.encode())
+
     @classmethod
     def from_decoder(cls, decoder: Mapping[str, Any] | None) -> "Spelling":
         """Read the `decoder` of a `tokenizer.json`.

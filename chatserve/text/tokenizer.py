@@ -39,7 +39,9 @@ class Tokenizer:
         spelling = Spelling.from_decoder(definition["decoder"])
         self.drops_leading_space = spelling.drops_leading_space
         self._backend = _without_control(definition, self.control_tokens)
-        self.vocab_size = self._backend.get_vocab_size(with_added_tokens=True)
+        vocabulary = self._backend.get_vocab(with_added_tokens=True)
+        self.vocab_size = len(vocabulary)
+        self.longest_token = max(map(spelling.num_bytes, vocabulary))
         self._special_ids = frozenset(token["id"] for token in added if token["special"])
         self._spellings = self._spell_control_tokens(_unk_token(definition["model"]))
         self._aliases = Aliases(self._backend, added, self.control_tokens.ids)
@@ -68,6 +70,10 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         """Return the ids of `text` as plain text, without BOS and without control tokens."""
         return self.encode_segments([Plain(text)])
+
+    def count(self, text: str) -> int:
+        """Return how many tokens a plain text has by itself."""
+        return len(self.encode(text))
 
     def encode_special(self, text: str) -> list[int]:
         """Return the ids of trusted text, in which the strings of control tokens become them."""

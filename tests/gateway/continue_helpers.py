@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 from gateway.gateway_helpers import Event, Service
+from store.store_helpers import messages_of
 
 from chatserve.store.sessions import Message
 
@@ -46,7 +47,7 @@ async def post(service: Service, body: Event) -> httpx.Response:
 
 async def answers(service: Service, conversation_id: str) -> list[Message]:
     """Return the model's messages, in the order of writing."""
-    stored = await service.store.sessions.messages(conversation_id)
+    stored = await messages_of(service.store, conversation_id)
     return [message for message in stored if message.role == "assistant"]
 
 

@@ -16,7 +16,7 @@ async def complete(service: Service, prompt: Any, **members: Any) -> Any:
 
 async def test_text_and_its_token_ids_give_the_same_answer(service: Service) -> None:
     model = await service.services.models.get("echo")
-    token_ids = list(await model.text_token_ids("abc"))
+    token_ids = list(await model.text_token_ids("abc", tenant="t", param="prompt"))
 
     by_text = await complete(service, "abc")
     by_ids = await complete(service, token_ids)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from gateway.gateway_helpers import Service
+from store.store_helpers import messages_of
 
 from chatserve.engine.api import RequestId
 from chatserve.identity import LOCAL, Owner
@@ -27,6 +28,8 @@ async def create(service: Service) -> str:
         ({"q": "x" * 201}, "q"),
         ({"q": "x", "cursor": "nonsense"}, "cursor"),
         ({"q": "x", "cursor": "1.2-x.conv_a"}, "cursor"),
+        ({"q": "x", "cursor": "0.0-0.conv_a"}, "cursor"),
+        ({"q": "x", "cursor": "0.0.conv_a"}, "cursor"),
         ({"q": "x", "archived": "yes"}, "archived"),
     ],
 )
@@ -105,7 +108,7 @@ async def test_anothers_conversation_is_answered_like_one_that_does_not_exist(
 
     assert there.status_code == absent.status_code == 404
     assert there.text.replace("theirs", "absent") == absent.text
-    stored = await shared_service.store.sessions.messages("conv_theirs")
+    stored = await messages_of(shared_service.store, "conv_theirs")
     assert [message.content for message in stored] == ["secret"]
 
 

@@ -4,12 +4,21 @@ import asyncio
 import gc
 import json
 import os
+from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 from gateway.gateway_helpers import Service, chat, eventually, run_service, text_of
 from gateway.raw_client import frame, raw_client
 
 from chatserve.gateway import replies, server_protocols
+from chatserve.gateway.answering import Answering
+from chatserve.gateway.connection import Connection
+from chatserve.gateway.ending import PeerGone
+from chatserve.gateway.in_flight import InFlight
+from chatserve.gateway.outbox import Outbox
+from chatserve.gateway.server_protocols import SOCKET
+from chatserve.identity import LOCAL
 
 TEXT = 0x1
 PING = frame(TEXT, json.dumps({"type": "chatserve:ping", "t": 1}).encode())
@@ -34,6 +43,45 @@ async def test_flood_of_small_frames_is_answered_and_delays_nobody_else(service:
 
     assert pong["t"] == 7
     assert num_read_before < num_bytes
+
+
+class ArrivedFrames:
+    """A socket whose frames have all arrived, so that none is ever waited for."""
+
+    def __init__(self, frame: str, number: int) -> None:
+        self.scope: dict[str, Any] = {"extensions": {SOCKET: None}}
+        self._messages: list[dict[str, Any]] = [
+            {"type": "websocket.receive", "text": frame}
+        ] * number
+
+    async def receive(self) -> dict[str, Any]:
+        if self._messages:
+            return self._messages.pop()
+        return {"type": "websocket.disconnect", "code": 1000}
+
+
+async def test_others_get_a_turn_after_each_large_frame(service: Service) -> None:
+    """Sixteen frames of a megabyte were looked at before anybody else got a turn."""
+    frame = json.dumps({"type": "chatserve:ping", "t": 1, "padding": "x" * 2**16})
+    num_turns = 0
+
+    async def count_turns() -> None:
+        nonlocal num_turns
+        while True:
+            num_turns += 1
+            await asyncio.sleep(0)
+
+    async with AsyncExitStack() as lease, asyncio.TaskGroup() as tasks:
+        socket: Any = ArrivedFrames(frame, 12)
+        connection = Connection(socket, service.services, lease)
+        outbox = Outbox(service.services.limits)
+        answering = Answering(service.services, outbox, InFlight(tasks), LOCAL)
+        counting = asyncio.create_task(count_turns())
+        with pytest.raises(PeerGone):
+            await connection._receive(answering)
+        counting.cancel()
+
+    assert num_turns >= 12
 
 
 @pytest.mark.parametrize("depth", [100, 1000, 100_000])

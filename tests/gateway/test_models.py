@@ -10,6 +10,7 @@ from chatserve.engine.api import EngineStats, ModelCard
 from chatserve.errors import NotFound, StoreError, Unavailable
 from chatserve.gateway import models as models_module
 from chatserve.gateway.models import ServedModels
+from chatserve.gateway.tokenising import MAX_INLINE_CHARS
 from chatserve.store.workers import WorkerBeat
 from chatserve.text.chat_template import ChatMessage
 
@@ -129,7 +130,7 @@ async def test_picture_stays_fresh_while_the_store_comes_and_goes(
     await models.aclose()
 
 
-@pytest.mark.parametrize("length", [10, models_module.MAX_INLINE_CHARS + 1])
+@pytest.mark.parametrize("length", [10, MAX_INLINE_CHARS + 1])
 async def test_ids_are_the_same_on_and_off_the_event_loop(
     models: ServedModels, workers: FakeWorkers, length: int
 ) -> None:
@@ -137,8 +138,8 @@ async def test_ids_are_the_same_on_and_off_the_event_loop(
     model = await models.get("echo")
     text = "x" * length
 
-    chat_ids = await model.chat_token_ids([ChatMessage("user", text)])
-    text_ids = await model.text_token_ids(text)
+    chat_ids = await model.chat_token_ids([ChatMessage("user", text)], tenant="t", param="input")
+    text_ids = await model.text_token_ids(text, tenant="t", param="prompt")
 
     assert chat_ids == model.encoder.prompt_token_ids([ChatMessage("user", text)])
     assert text_ids == model.encoder.completion_token_ids(text)

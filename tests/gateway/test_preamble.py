@@ -9,6 +9,7 @@ from engine.prompt_helpers import PinningEngine, status_of
 from gateway.fake_model import make_card
 from gateway.gateway_helpers import Service, WorkerSettings, chat, eventually, run_service
 from gateway.prompt_spy import prompt_of, prompt_of_response, rendered, said_body
+from store.store_helpers import messages_of
 
 from chatserve.engine.api import RequestId
 from chatserve.store.named_prompt import NamedPrompt
@@ -96,7 +97,7 @@ async def test_turns_of_a_session_have_one_preamble_and_store_what_was_said(
     await prompt_of_response(polite, conversation=session_id)
     second, _ = await prompt_of_response(polite, conversation=session_id)
 
-    messages = await polite.store.sessions.messages(session_id)
+    messages = await messages_of(polite.store, session_id)
     assert [message.content for message in messages] == [TEXT, *["Hello"] * 4]
     said = [(message.role, message.content) for message in messages[1:4]]
     assert second == rendered(("system", f"{PREAMBLE}\n\n{TEXT}"), *said)

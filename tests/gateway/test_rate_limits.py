@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from gateway.gateway_helpers import Event, eventually, kinds_of, text_of
+from gateway.lexing_spy import lexed_lengths
 from gateway.limited_service import TENANT, Caller, limited_service, secret_of
 
 from chatserve.gateway.quotas import CallerQuotas
@@ -215,3 +216,43 @@ async def test_changed_quotas_hold_for_whoever_asks_again(store_url: str) -> Non
         async with asyncio.timeout(10):
             while (await caller.chat(max_tokens=2)).status_code == 429:
                 pass
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/responses", {"input": "hi"}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}]}),
+        ("/v1/completions", {"prompt": "hi"}),
+        ("/tokenize", {"prompt": "hi"}),
+        ("/detokenize", {"tokens": [65]}),
+    ],
+)
+async def test_request_over_the_limit_is_refused_before_any_work_for_it(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, path: str, body: Event
+) -> None:
+    async with limited_service(store_url, ONE_REQUEST) as caller:
+        post = caller.service.http.post
+        first = await post(
+            "/tokenize", json={"model": "echo", "prompt": "hi"}, headers=caller.headers
+        )
+        lengths = lexed_lengths(monkeypatch)
+        second = await post(path, json={"model": "echo", **body}, headers=caller.headers)
+
+    assert first.status_code == 200
+    assert (second.status_code, second.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+    assert 1 <= int(second.headers["retry-after"]) <= 60
+    assert lengths == []
+
+
+async def test_turn_over_the_limit_reads_no_conversation(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with limited_service(store_url, ONE_REQUEST) as caller:
+        await caller.chat()
+        monkeypatch.setattr(caller.service.services.store.sessions, "outline", None)
+        async with caller.socket() as socket:
+            await socket.create("hi", conversation="conv_any")
+            (error,) = await socket.receive_answer()
+
+    assert error["status"] == 429

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from gateway.gateway_helpers import Service, chat, outcome_of, response_ids, run_service, text_of
 
-from chatserve.errors import StoreError
+from chatserve.errors import StoreError, StoreFault
 from chatserve.store import keys
 
 COMMANDS = ("call", "call_many", "run_many")
@@ -92,3 +92,21 @@ async def test_answer_goes_on_when_every_connection_to_the_store_is_lost(
 
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
     assert text_of(events) == "Hello, world"
+
+
+async def test_command_that_makes_no_sense_is_no_outage(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A client that was told of an outage would repeat what can never work."""
+
+    async def ask_nonsense(*_arguments: Any, **_options: Any) -> None:
+        with pytest.raises(StoreFault):
+            await service.store.commands.call_many([("XRANGE", "key", "no", "range")])
+        await service.store.commands.call("XRANGE", "key", "no", "range")
+
+    monkeypatch.setattr(service.store.sessions, "list", ask_nonsense)
+
+    reply = await service.http.get("/v1/chatserve/conversations")
+
+    assert (reply.status_code, reply.json()["error"]["code"]) == (500, "server_error")
+    assert "nonsense" in caplog.text

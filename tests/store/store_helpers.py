@@ -41,6 +41,12 @@ OWNER = Owner("org", "user")
 """Whose sessions are; its keys are where those of ids without a digit are, on a cluster too."""
 
 
+async def messages_of(store: Store, session_id: str) -> list[Message]:
+    """Return all messages of a session in the order of writing."""
+    outline = await store.sessions.outline(session_id)
+    return list(await store.sessions.read(session_id, outline, outline.all()))
+
+
 def server_binaries() -> list[object]:
     """Return one pytest parameter per server: the bundled Valkey, and Redis where it is there."""
     redis = shutil.which("redis-server")

@@ -15,6 +15,7 @@ from store.store_helpers import (
     enqueue,
     expire_leases,
     grow_older,
+    messages_of,
 )
 
 from chatserve.engine.api import EventKind, FinishReason, Outcome, RequestId
@@ -54,7 +55,7 @@ async def test_claim_ends_a_request_whose_time_is_over_instead_of_handing_it_out
     assert outcome.terminal_kind is EventKind.FAILED
     assert record is not None
     assert record.status is ResponseStatus.FAILED
-    assert (await store.sessions.messages("s"))[-1].status is MessageStatus.FAILED
+    assert (await messages_of(store, "s"))[-1].status is MessageStatus.FAILED
     await check_invariants(store)
 
 

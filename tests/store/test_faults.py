@@ -16,6 +16,7 @@ from store.store_helpers import (
     ending,
     enqueue,
     eventually,
+    messages_of,
 )
 
 from chatserve.engine.api import RequestId
@@ -77,7 +78,7 @@ async def test_turn_survives_a_connection_lost_at_any_command(
         assert record is not None
         assert (record.status, record.output_text) == (ResponseStatus.COMPLETED, "xy")
         assert [e.sequence_number for e in await direct.log.read(A)] == [0, 1, 2, 3, 4]
-        messages = await direct.sessions.messages("s")
+        messages = await messages_of(direct, "s")
         assert [message.role for message in messages] == ["user", "assistant"]
         await check_invariants(direct)
 
@@ -198,6 +199,6 @@ async def test_answer_goes_on_after_a_restart_of_the_server(
     async with asyncio.timeout(20):
         await following
     assert numbers == [0, 1, 2, 3, 4]
-    assert len(await own_store.sessions.messages("s")) == 2
+    assert len(await messages_of(own_store, "s")) == 2
     await check_invariants(own_store)
     await reader.aclose()

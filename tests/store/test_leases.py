@@ -13,6 +13,7 @@ from store.store_helpers import (
     ending,
     enqueue,
     expire_leases,
+    messages_of,
 )
 
 from chatserve.engine.api import EventKind, FinishReason, LogEvent, RequestId, Usage
@@ -160,7 +161,7 @@ async def test_request_fails_after_too_many_lost_workers(store: Store) -> None:
     assert record is not None
     assert (record.status, record.output_text) == (ResponseStatus.FAILED, "partial")
     assert record.outcome == last.event.outcome
-    answer = (await store.sessions.messages("s"))[-1]
+    answer = (await messages_of(store, "s"))[-1]
     assert (answer.status, answer.content) == (MessageStatus.FAILED, "partial")
     assert await store.queue.depth(MODEL) == 0
     await check_invariants(store)

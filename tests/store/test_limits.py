@@ -20,7 +20,7 @@ from chatserve.engine.api import RequestId
 from chatserve.store import keys
 from chatserve.store.connection import Store
 from chatserve.store.fair_queue import Place
-from chatserve.store.limits import Allowances, Limited
+from chatserve.store.limits import Allowances, Limited, Reservation
 from chatserve.store.queue import CancelOutcome
 
 
@@ -240,3 +240,30 @@ async def test_meters_of_an_idle_scope_vanish(store: Store) -> None:
     call = store.commands.call
     assert 0 < await call("TTL", keys.FIRST.key(f"meters:tenant:{TENANT}")) <= keys.METERS_TTL_S
     assert await call("TTL", keys.FIRST.key(f"parallel:tenant:{TENANT}")) > 0
+
+
+async def test_request_without_an_answer_is_taken_under_all_limits_or_none(store: Store) -> None:
+    tenant, key = tenant_limits(requests=3), key_limits(requests=2)
+    alone = Reservation((tenant, key), tokens=0)
+
+    taken = [await store.limits.take(TENANT, alone) for _ in range(3)]
+    of_tenant = await store.limits.read(TENANT, [tenant])
+
+    assert taken[:2] == [None, None]
+    assert isinstance(taken[2], Limited)
+    assert (taken[2].scope, taken[2].name, taken[2].limit) == (key.name, "requests", 2)
+    assert of_tenant.requests is not None
+    assert of_tenant.requests.remaining == 1
+
+
+async def test_asking_for_room_takes_none(store: Store) -> None:
+    tenant = tenant_limits(requests=1)
+    alone = Reservation((tenant,), tokens=0)
+
+    before = [await store.limits.room(TENANT, alone) for _ in range(3)]
+    await store.limits.take(TENANT, alone)
+    after = await store.limits.room(TENANT, alone)
+
+    assert before == [None, None, None]
+    assert isinstance(after, Limited)
+    assert after.retry_ms is not None

@@ -17,6 +17,7 @@ from store.store_helpers import (
     make_record,
     make_request,
     make_turn,
+    messages_of,
 )
 
 from chatserve.engine.api import EventKind, LogEvent, RequestId
@@ -85,7 +86,7 @@ async def test_repeated_enqueue_changes_nothing(store: Store) -> None:
 
     assert place == Place(1, None)
     assert await store.queue.depth(MODEL) == 2
-    assert len(await store.sessions.messages("s")) == 1
+    assert len(await messages_of(store, "s")) == 1
     assert len(await store.log.read(RequestId("b"))) == 2
 
 
@@ -153,7 +154,7 @@ async def test_turn_stores_the_message_before_generation(store: Store) -> None:
     session = await store.sessions.get("s")
     assert session is not None
     assert session.active_response_id == "a"
-    system, question = await store.sessions.messages("s")
+    system, question = await messages_of(store, "s")
     assert system == make_message("system")
     assert question == replace(turn.messages[0], parent_id=system.message_id)
     await check_invariants(store)
@@ -176,7 +177,7 @@ async def test_second_turn_of_a_session_in_flight_is_refused(store: Store) -> No
         await enqueue(store, "b", session_id="s")
 
     assert refusal.value.code == "response_already_in_flight"
-    assert len(await store.sessions.messages("s")) == 1
+    assert len(await messages_of(store, "s")) == 1
     assert await store.queue.depth(MODEL) == 1
 
 
@@ -187,7 +188,7 @@ async def test_turns_sent_at_the_same_moment_are_never_both_taken(store: Store) 
     results = await asyncio.gather(*tries, return_exceptions=True)
 
     assert [type(result) for result in results if result is not None] == [Conflict] * 7
-    assert len(await store.sessions.messages("s")) == 1
+    assert len(await messages_of(store, "s")) == 1
 
 
 async def test_session_accepts_a_turn_after_the_answer_has_ended(store: Store) -> None:
@@ -198,7 +199,7 @@ async def test_session_accepts_a_turn_after_the_answer_has_ended(store: Store) -
 
     await enqueue(store, "b", session_id="s")
 
-    assert [message.role for message in await store.sessions.messages("s")] == [
+    assert [message.role for message in await messages_of(store, "s")] == [
         "user",
         "assistant",
         "user",

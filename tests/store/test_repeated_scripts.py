@@ -10,6 +10,7 @@ from store.store_helpers import (
     enqueue,
     make_record,
     make_request,
+    messages_of,
 )
 
 from chatserve.engine.api import RequestId
@@ -85,5 +86,5 @@ async def test_conversation_is_made_changed_and_appended_to_once(repeating: Stor
 
     assert changed is not None
     assert (changed.title, changed.version) == ("new", session.version + 1)
-    messages = (await repeating.sessions.transcript("s")).all()
+    messages = await messages_of(repeating, "s")
     assert [each.message_id for each in messages] == ["m1", "m2"]

@@ -12,6 +12,7 @@ from store.store_helpers import (
     expire_leases,
     make_record,
     make_request,
+    messages_of,
 )
 
 from chatserve.engine.api import EventKind, FinishReason, LogEvent, RequestId
@@ -172,7 +173,7 @@ async def test_repeated_end_is_recognised_as_the_same(store: Store) -> None:
 
     assert results == [True, False]
     assert len(await store.log.read(A)) == 3
-    assert len(await store.sessions.messages("s")) == 2
+    assert len(await messages_of(store, "s")) == 2
 
 
 async def test_end_by_the_reaper_is_not_taken_for_the_worker_s(store: Store) -> None:
@@ -196,7 +197,7 @@ async def test_end_appends_the_answer_to_its_session(store: Store) -> None:
     assert session is not None
     assert last.final is not None
     assert session.active_response_id is None
-    answer = (await store.sessions.messages("s"))[-1]
+    answer = (await messages_of(store, "s"))[-1]
     assert answer == Message(
         "answer-of-a",
         "assistant",
@@ -231,7 +232,7 @@ async def test_end_after_its_session_was_deleted_brings_nothing_back(store: Stor
     await append(store, ending("a", 1, 2))
 
     assert await store.sessions.get("s") is None
-    assert await store.sessions.messages("s") == []
+    assert await messages_of(store, "s") == []
     assert await store.sessions.list(OWNER, 10) == []
     assert 0 < await ttl_s(store, keys.FIRST.key(keys.RESPONSE + "a")) <= keys.LOG_TTL_S
 

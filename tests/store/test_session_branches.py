@@ -13,6 +13,7 @@ from store.store_helpers import (
     make_message,
     make_record,
     make_request,
+    messages_of,
     turn_of,
 )
 
@@ -25,11 +26,12 @@ from chatserve.store.sessions import (
     MAX_ANSWERS,
     ROOT,
     Message,
+    MessagePlace,
     NewSession,
+    Outline,
     SessionChange,
     SessionTurn,
     TitleSource,
-    Transcript,
 )
 
 
@@ -50,8 +52,8 @@ async def answer(store: Store, name: str) -> None:
 
 
 async def paths(store: Store, session_id: str = "s") -> list[list[str]]:
-    transcript = await store.sessions.transcript(session_id)
-    return [transcript.tree.path(leaf) for leaf in transcript.tree.leaves()]
+    tree = (await store.sessions.outline(session_id)).tree
+    return [tree.path(leaf) for leaf in tree.leaves()]
 
 
 async def test_answer_follows_the_message_that_it_answers(store: Store) -> None:
@@ -75,8 +77,8 @@ async def test_two_tabs_with_the_same_parent_keep_both_messages_as_siblings(stor
     assert session is not None
     assert sorted(session.active_response_ids) == ["a", "b"]
     assert session.active_response_id == session.active_response_ids[-1]
-    transcript = await store.sessions.transcript("s")
-    assert sorted(transcript.tree.children("first")) == ["message-of-a", "message-of-b"]
+    tree = (await store.sessions.outline("s")).tree
+    assert sorted(tree.children("first")) == ["message-of-a", "message-of-b"]
     await check_invariants(store)
     await answer(store, "b")
     await append(store, ending("a", 1, 2))
@@ -128,7 +130,7 @@ async def test_answers_in_flight_are_bounded(store: Store) -> None:
         await take(store, "b", turn_of("b", "s", parent_id="first"))
 
     assert refusal.value.code == "response_already_in_flight"
-    assert "message-of-b" not in (await store.sessions.transcript("s")).tree
+    assert "message-of-b" not in (await store.sessions.outline("s")).tree
 
 
 async def test_unknown_or_deleted_parent_is_refused_and_nothing_stored(store: Store) -> None:
@@ -155,7 +157,7 @@ async def test_deleted_message_is_gone_and_what_followed_it_stays_in_its_place(
 
     assert not await store.sessions.delete_message("s", "message-of-a")
     assert await paths(store) == [["first", "answer-of-a"]]
-    kept = (await store.sessions.transcript("s"))["answer-of-a"]
+    [_, kept] = await messages_of(store, "s")
     assert (kept.content, kept.parent_id) == ("done", "first")
 
 
@@ -194,21 +196,56 @@ async def test_stored_tree_is_read_as_it_was_written(store: Store) -> None:
 
     await store.sessions.create(OWNER, "s", messages=tree, is_tree=True)
 
-    assert await store.sessions.messages("s") == tree
-    transcript = await store.sessions.transcript("s")
-    assert transcript.branch() == [tree[0], tree[1], tree[3]]
-    assert transcript.branch("c") == [tree[0], tree[2]]
+    assert await messages_of(store, "s") == tree
+    outline = await store.sessions.outline("s")
+    assert outline.branch() == ["a", "b", "d"]
+    assert outline.branch("c") == ["a", "c"]
+
+
+async def test_outline_tells_the_bytes_of_each_text(store: Store) -> None:
+    await store.sessions.create(OWNER, "s", messages=[message("a", content="Grüße"), message("b")])
+    await take(store, "a", turn_of("a", "s"))
+    await answer(store, "a")
+
+    outline = await store.sessions.outline("s")
+
+    sizes = {each: outline.num_bytes(each) for each in outline.all()}
+    texts = {each.message_id: each.content for each in await messages_of(store, "s")}
+    assert sizes == {name: len(text.encode()) for name, text in texts.items()}
+    assert sizes["a"] == 7
+
+
+async def test_messages_are_read_in_the_order_asked_for_without_those_deleted_since(
+    store: Store,
+) -> None:
+    await store.sessions.create(OWNER, "s", messages=[message(name) for name in "abcd"])
+    outline = await store.sessions.outline("s")
+    await store.sessions.delete_message("s", "b")
+
+    found = await store.sessions.read("s", outline, ["d", "b", "a"])
+
+    assert [each.message_id for each in found] == ["d", "a"]
+
+
+def test_order_of_writing_is_that_of_entries() -> None:
+    entries = {"c": "11-0", "b": "9-10", "a": "9-2"}
+
+    outline = Outline({name: MessagePlace(entry, 1, None) for name, entry in entries.items()})
+
+    assert outline.all() == ["a", "b", "c"]
+    assert outline.leaf_id == "c"
 
 
 def test_history_of_a_turn_ends_with_its_parent() -> None:
-    messages = [message("a"), message("b", "a"), message("c", "a")]
-    transcript = Transcript(messages)
+    parents = {"a": None, "b": "a", "c": "a"}
+    places = {name: MessagePlace(f"1-{ord(name)}", 1, parents[name]) for name in parents}
+    outline = Outline(places)
 
-    assert transcript.before_turn(None) == [messages[0], messages[2]]
-    assert transcript.before_turn("b") == [messages[0], messages[1]]
-    assert transcript.before_turn(ROOT) == []
+    assert outline.before_turn(None) == ["a", "c"]
+    assert outline.before_turn("b") == ["a", "b"]
+    assert outline.before_turn(ROOT) == []
     with pytest.raises(NotFound):
-        transcript.before_turn("elsewhere")
+        outline.before_turn("elsewhere")
 
 
 async def test_update_of_another_version_is_refused_and_changes_nothing(store: Store) -> None:
@@ -337,7 +374,7 @@ async def test_full_conversation_takes_no_more(store: Store) -> None:
         await store.sessions.append("s", large[15:])
 
     assert refusal.value.code == "conversation_full"
-    assert len((await store.sessions.transcript("s")).all()) == 15
+    assert len(await messages_of(store, "s")) == 15
     await store.sessions.delete_message("s", "m0")
     await store.sessions.append("s", large[15:])
 
@@ -348,7 +385,7 @@ async def test_append_that_is_repeated_stores_its_messages_once(store: Store) ->
     await store.sessions.append("s", [message("m1"), message("m2")])
     await store.sessions.append("s", [message("m1"), message("m2")])
 
-    assert [each.message_id for each in (await store.sessions.transcript("s")).all()] == [
+    assert [each.message_id for each in await messages_of(store, "s")] == [
         "m1",
         "m2",
     ]

@@ -14,6 +14,7 @@ from store.store_helpers import (
     make_record,
     make_request,
     make_turn,
+    messages_of,
 )
 
 from chatserve.engine.api import FinishReason, Outcome, RequestId, Usage
@@ -66,7 +67,7 @@ async def test_session_is_read_as_it_was_created(store: Store) -> None:
     )
 
     assert await store.sessions.get("s") == created
-    assert await store.sessions.messages("s") == [
+    assert await messages_of(store, "s") == [
         messages[0],
         replace(messages[1], parent_id=messages[0].message_id),
         replace(messages[2], parent_id=messages[1].message_id),
@@ -87,7 +88,7 @@ async def test_session_is_read_as_it_was_created(store: Store) -> None:
 
 async def test_unknown_session_has_nothing(store: Store) -> None:
     assert await store.sessions.get("s") is None
-    assert await store.sessions.messages("s") == []
+    assert await messages_of(store, "s") == []
     assert await store.sessions.update("s", SessionChange(title="x")) is None
     assert not await store.sessions.delete("s")
 
@@ -212,7 +213,7 @@ async def test_delete_takes_messages_and_responses_along(store: Store) -> None:
     assert await store.sessions.delete("s")
 
     assert await store.sessions.get("s") is None
-    assert await store.sessions.messages("s") == []
+    assert await messages_of(store, "s") == []
     assert await store.responses.get(RequestId("a")) is None
     assert await store.log.read(RequestId("a")) == []
     assert await store.responses.get(RequestId("b")) is not None

@@ -12,11 +12,12 @@
 --   num_bytes                how much its messages hold
 --
 -- tree:{id} has every message that ever was: its entry in messages:{id}, or '-' once it is deleted,
--- then a blank and the id of its parent, empty at the root level. It finds a message without a
--- search, and it keeps what follows a deleted message in its place.
+-- a blank, how many bytes its text has, a blank, and the id of its parent, empty at the root level.
+-- It finds a message without a search, it tells readers how much they are about to read, and it
+-- keeps what follows a deleted message in its place.
 
--- How large a session may grow, answers in flight not counted: readers load it whole. The messages
--- are all that ever were, since a deleted one stays in the tree.
+-- How large a session may grow, answers in flight not counted. The messages are all that ever were,
+-- since a deleted one stays in the tree, which readers load whole.
 local MAX_MESSAGES = 5000
 local MAX_BYTES = 16 * 1024 * 1024
 
@@ -60,7 +61,7 @@ end
 local function place_of_message(session_id, message_id)
   local place = redis.call('HGET', KEY.tree .. session_id, message_id)
   if not place then return nil end
-  return string.match(place, '^(%S+) (.*)$')
+  return string.match(place, '^(%S+) %d+ (.*)$')
 end
 
 -- How many bytes the fields of a message are.
@@ -88,7 +89,8 @@ end
 local function append_message(session_id, message, last)
   if message[4] == '^' then message[4] = last end
   local entry_id = redis.call('XADD', KEY.messages .. session_id, '*', unpack(message))
-  redis.call('HSET', KEY.tree .. session_id, message[2], entry_id .. ' ' .. message[4])
+  local place = entry_id .. ' ' .. #message[8] .. ' ' .. message[4]
+  redis.call('HSET', KEY.tree .. session_id, message[2], place)
   redis.call('HINCRBY', KEY.session .. session_id, 'num_bytes', size_of_message(message))
   return message[2]
 end

@@ -15,5 +15,5 @@ local entry = redis.call('XRANGE', messages, entry_id, entry_id)[1]
 forget_answer(entry)
 redis.call('HINCRBY', KEY.session .. session_id, 'num_bytes', -size_of_message(entry[2]))
 redis.call('XDEL', messages, entry_id)
-redis.call('HSET', KEY.tree .. session_id, message_id, '- ' .. parent_id)
+redis.call('HSET', KEY.tree .. session_id, message_id, '- 0 ' .. parent_id)
 return 1

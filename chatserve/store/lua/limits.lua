@@ -101,25 +101,37 @@ local function tell_limits(scopes)
   return {told.requests, told.tokens}
 end
 
--- Take a request under the limits of its scopes. Returns nil, or the reply that refuses it: the
--- shortage that lasts longest, and what tell_limits says.
+-- Whether a request fits under the limits of its scopes: nil, or the reply that refuses it, which is
+-- the shortage that lasts longest and what tell_limits says; and the meters of each scope.
 -- `limits` has scopes (a list: name, and requests, tokens, parallel where limited), tokens (what to
 -- reserve) and together: how many requests like this one must fit, this one included. It reserves
 -- for itself only; the others, the further choices of one body, do so when they come.
-local function reserve(id, limits)
-  local now, meters, refusal = now_us(), {}, nil
+local function refusal_by_limits(limits, now)
+  local meters, refusal = {}, nil
   for i, scope in ipairs(limits.scopes) do
     meters[i] = read_meters(scope, now)
     refusal = longer(refusal, shortage_of_scope(scope, meters[i], limits))
   end
-  if refusal then
-    refusal[#refusal + 1] = tell_limits(limits.scopes)
-    return refusal
-  end
+  if refusal then refusal[#refusal + 1] = tell_limits(limits.scopes) end
+  return refusal, meters
+end
+
+-- Let the meters rise by a request that fits.
+local function raise_meters(limits, meters, now)
   for i, scope in ipairs(limits.scopes) do
     if meters[i].requests then meters[i].requests = meters[i].requests + 1 end
     if meters[i].tokens then meters[i].tokens = meters[i].tokens + limits.tokens end
     write_meters(scope, meters[i], now)
+  end
+end
+
+-- Take a request that is queued now. Returns nil, or the reply that refuses it.
+local function reserve(id, limits)
+  local now = now_us()
+  local refusal, meters = refusal_by_limits(limits, now)
+  if refusal then return refusal end
+  raise_meters(limits, meters, now)
+  for _, scope in ipairs(limits.scopes) do
     if scope.parallel then
       redis.call('ZADD', KEY.parallel .. scope.name, now, id)
       redis.call('EXPIRE', KEY.parallel .. scope.name, TTL.idle)
