@@ -11,8 +11,8 @@ OWNER = Owner("acme", "ann")
 A, B, C = (f"conv_{keys.digit_of(OWNER.tenant):x}{letter}" for letter in "abc")
 
 
-async def listed(store: Store, **which: bool) -> list[str]:
-    found = await store.sessions.list(OWNER, 10, **which)
+async def listed(store: Store, *, pinned: bool = False) -> list[str]:
+    found = await store.sessions.list(OWNER, 10, pinned=pinned)
     return [session.session_id for session in found]
 
 
