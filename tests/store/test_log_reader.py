@@ -3,13 +3,23 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Any
 
 import pytest
-from store.store_helpers import append, claim_names, deltas, ending, enqueue, eventually
+from store.store_helpers import (
+    append,
+    claim_names,
+    deltas,
+    ending,
+    enqueue,
+    eventually,
+    expire_leases,
+)
 
 from chatserve.engine.api import EventKind, RequestId
 from chatserve.errors import NotFound, StoreError
 from chatserve.store.connection import Store
+from chatserve.store.log_feed import LogFeed
 from chatserve.store.log_follower import BUFFER_ENTRIES
 from chatserve.store.log_reader import LogReader
 from chatserve.store.response_log import LogEntry
@@ -35,6 +45,21 @@ async def collect(reader: LogReader, name: str, after: int = -1) -> list[int]:
     """Follow a log to its end and return the numbers of its entries."""
     async with aclosing(reader.follow(RequestId(name), after)) as entries:
         return [entry.sequence_number async for entry in entries]
+
+
+async def read_into(texts: list[tuple[int, str]], reader: LogReader, name: str) -> None:
+    """Follow a log to its end and add the number and text of each entry."""
+    async with aclosing(reader.follow(RequestId(name))) as entries:
+        async for entry in entries:
+            texts.append((entry.sequence_number, entry.event.text))
+
+
+async def cut(store: Store) -> None:
+    """Make log and request as they were after the first delta, and the owner die with them."""
+    await store.commands.call("EVAL", CUT_AFTER_FIRST_DELTA, 0)
+    await expire_leases(store, "a")
+    assert await store.queue.reap() == ["a"]
+    assert await claim_names(store, "w") == ["a"]
 
 
 async def take(entries: AsyncGenerator[LogEntry, None], count: int) -> list[int]:
@@ -243,8 +268,9 @@ async def test_deleted_log_ends_its_followers(store: Store) -> None:
     reader = LogReader(store, audit_s=0)
     reader.start()
     await start(store, "a", "b")
-    following = asyncio.create_task(collect(reader, "a"))
-    await eventually(lambda: reader.num_logs == 1)
+    read: list[tuple[int, str]] = []
+    following = asyncio.create_task(read_into(read, reader, "a"))
+    await eventually(lambda: len(read) == 2)
 
     await store.commands.call("DEL", "cs:{0}:log:a")
     other = asyncio.create_task(collect(reader, "b"))
@@ -257,22 +283,109 @@ async def test_deleted_log_ends_its_followers(store: Store) -> None:
     await reader.aclose()
 
 
-async def test_log_that_a_crash_has_cut_is_followed_from_where_it_ends(store: Store) -> None:
+async def test_log_that_a_crash_has_cut_is_read_again_from_its_beginning(store: Store) -> None:
+    """A follower that had read further used to get no last event."""
     reader = LogReader(store, audit_s=0)
     reader.start()
-    await start(store, "a", "b")
+    await start(store, "a")
     await append(store, deltas("a", 1, 2, "x", "y", "z"))
-    following = asyncio.create_task(collect(reader, "a"))
-    await eventually(lambda: reader.num_logs == 1)
+    read: list[tuple[int, str]] = []
+    following = asyncio.create_task(read_into(read, reader, "a"))
+    await eventually(lambda: len(read) == 5)
 
-    await store.commands.call("EVAL", CUT_AFTER_FIRST_DELTA, 0)
-    await append(store, ending("a", 1, 3))
-    other = asyncio.create_task(collect(reader, "b"))
+    await cut(store)
+    await append(store, ending("a", 2, 3))
 
     async with asyncio.timeout(20):
-        assert await following == [0, 1, 2, 3, 4]
+        await following
+    assert read[5:] == [(0, ""), (1, ""), (2, "x"), (3, "")]
+    await reader.aclose()
+
+
+async def test_log_that_was_cut_and_is_longer_again_is_read_from_its_beginning(
+    store: Store, reader: LogReader
+) -> None:
+    """A follower used to go on from where it was, without what had got the lost numbers."""
+    await start(store, "a")
+    read: list[tuple[int, str]] = []
+    following = asyncio.create_task(read_into(read, reader, "a"))
+    await eventually(lambda: len(read) == 2)
+    await append(store, deltas("a", 1, 2, "x", "y", "z"))
+    await eventually(lambda: len(read) == 5)
+
+    await cut(store)
+    await append(store, deltas("a", 2, 3, *"other"), ending("a", 2, 8))
+
+    async with asyncio.timeout(20):
+        await following
+    again = read[5:]
+    assert [number for number, _ in again] == list(range(9))
+    assert "".join(text for _, text in again) == "xother"
+
+
+async def test_cut_is_noticed_by_a_follower_that_has_read_pages_only(
+    store: Store, reader: LogReader
+) -> None:
+    """What the feed brought first was taken for an entry that it had read."""
+    await start(store, "a")
+    await append(store, deltas("a", 1, 2, "x", "y", "z"))
+    read: list[tuple[int, str]] = []
+    following = asyncio.create_task(read_into(read, reader, "a"))
+    await eventually(lambda: len(read) == 5)
+
+    await cut(store)
+    await append(store, deltas("a", 2, 3, *"other"), ending("a", 2, 8))
+
+    async with asyncio.timeout(5):
+        await following
+    assert "".join(text for _, text in read[5:]) == "xother"
+
+
+async def test_log_that_is_no_longer_copied_is_found_by_an_audit(store: Store) -> None:
+    """A store that lost its last second may have lost who follows, too."""
+    reader = LogReader(store, audit_s=0)
+    reader.start()
+    await start(store, "a")
+    read: list[tuple[int, str]] = []
+    following = asyncio.create_task(read_into(read, reader, "a"))
+    await eventually(lambda: len(read) == 2)
+    await store.commands.call("HDEL", "cs:{0}:request:a", "feeds")
+
+    await append(store, deltas("a", 1, 2, "x"), ending("a", 1, 3))
+    await start(store, "b")
+    other = asyncio.create_task(collect(reader, "b"))
+    for number in range(2, 50):  # each is news, and an audit follows
+        await append(store, deltas("b", 1, number, "x"))
+
+    async with asyncio.timeout(20):
+        await following
+    assert [number for number, _ in read] == [0, 1, 2, 3]
     other.cancel()
     await reader.aclose()
+
+
+async def test_page_that_is_gone_before_it_is_read_is_looked_for_again(
+    store: Store, reader: LogReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer in flight whose log had just become shorter used to be not found."""
+    await start(store, "a")
+    await append(store, deltas("a", 1, 2, "x", "y", "z"))
+    call, has_cut = store.commands.call, False
+
+    async def cut_before_the_page(name: str, *arguments: Any) -> Any:
+        nonlocal has_cut
+        if name == "XRANGE" and not has_cut:
+            has_cut = True
+            await call("EVAL", CUT_AFTER_FIRST_DELTA, 0)
+        return await call(name, *arguments)
+
+    monkeypatch.setattr(store.commands, "call", cut_before_the_page)
+    following = asyncio.create_task(collect(reader, "a", after=2))
+    await eventually(lambda: has_cut)
+    await append(store, ending("a", 1, 3))
+
+    async with asyncio.timeout(20):
+        assert await following == [3]
 
 
 async def test_answer_that_is_cancelled_in_the_queue_ends_its_followers(
@@ -318,3 +431,48 @@ async def test_reader_closed_right_after_its_start_lets_nobody_wait(store: Store
     for closed in (reader, other):
         with pytest.raises(StoreError):
             await collect(closed, "a")
+
+
+async def test_reader_closed_before_its_feed_is_there_lets_nobody_wait(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who had begun to follow before the feed was there used to wait for ever."""
+    renewing = asyncio.Event()
+
+    async def renew_never(_: LogFeed) -> bool:
+        renewing.set()
+        await asyncio.Event().wait()
+        return True
+
+    monkeypatch.setattr(LogFeed, "renew", renew_never)
+    reader = LogReader(store)
+    reader.start()
+    await start(store, "a")
+    following = asyncio.create_task(collect(reader, "a"))
+    await renewing.wait()
+
+    await reader.aclose()
+
+    async with asyncio.timeout(10):
+        with pytest.raises(StoreError):
+            await following
+
+
+async def test_follower_stops_asking_a_store_that_is_away_once_the_reader_is_dismissed(
+    store: Store, reader: LogReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking = asyncio.Event()
+
+    async def fail(_: LogFeed, request_id: RequestId) -> LogEntry | None:
+        asking.set()
+        raise StoreError("away")
+
+    monkeypatch.setattr(LogFeed, "add", fail)
+    following = asyncio.create_task(collect(reader, "a"))
+    await asking.wait()
+
+    reader.dismiss(NotFound("over"))
+
+    async with asyncio.timeout(10):
+        with pytest.raises(NotFound):
+            await following
