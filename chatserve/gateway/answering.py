@@ -29,7 +29,6 @@ from chatserve.gateway.ids import id_of_event, new_id
 from chatserve.gateway.in_flight import InFlight
 from chatserve.gateway.lanes import Lanes, Turn
 from chatserve.gateway.outbox import Outbox
-from chatserve.gateway.queue_position import tell_place
 from chatserve.gateway.rate_limits import limits_event
 from chatserve.gateway.replies import as_client_error
 from chatserve.gateway.response_events import events_of
@@ -43,6 +42,9 @@ from chatserve.store.queue import CancelOutcome
 
 # Older unstored responses of a connection can no longer be built on.
 _MAX_UNSTORED = 256
+
+_QUEUED_NUMBER = 1
+"""The number of `response.queued`; who has no event after it may still wait in the queue."""
 
 
 class Answering:
@@ -191,7 +193,7 @@ class Answering:
         self._cancelling.discard(response_id)
 
     async def _send_answer(self, answer: Answer, after: int, envelope: Envelope) -> None:
-        telling: asyncio.Task[None] | None = None
+        telling = self._start_telling(answer, envelope) if after == _QUEUED_NUMBER else None
         events = events_of(self._services.store, answer, after)
         try:
             async with aclosing(events):
@@ -200,13 +202,16 @@ class Answering:
                     if telling is not None:
                         telling.cancel()
                     elif event["type"] == EventKind.QUEUED:
-                        telling = self._tasks.create_task(self._tell_place(answer, envelope))
+                        telling = self._start_telling(answer, envelope)
         finally:
             if telling is not None:
                 telling.cancel()
 
+    def _start_telling(self, answer: Answer, envelope: Envelope) -> asyncio.Task[None]:
+        return self._tasks.create_task(self._tell_place(answer, envelope))
+
     async def _tell_place(self, answer: Answer, envelope: Envelope) -> None:
-        async for place in tell_place(self._services.store.queue, answer):
+        async for place in self._services.queue_places.tell(answer):
             update = {
                 "type": "chatserve:queue.updated",
                 "response_id": answer.record.response_id,

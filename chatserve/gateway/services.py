@@ -25,6 +25,7 @@ from chatserve.gateway.models import ServedModels
 from chatserve.gateway.overdue import end_overdue_requests
 from chatserve.gateway.preamble import Preamble
 from chatserve.gateway.prompt_registry import PromptRegistry
+from chatserve.gateway.queue_position import QueuePlaces
 from chatserve.gateway.quotas import KnownQuotas
 from chatserve.gateway.router import Router
 from chatserve.gateway.titles import Titles
@@ -52,6 +53,7 @@ class Services:
     bodies: BodyBudget
     quotas: KnownQuotas
     connection_counts: ConnectionCounts
+    queue_places: QueuePlaces
     directory: Directory
     cache_watch: CacheWatch
     titles: Titles | None
@@ -102,6 +104,8 @@ async def open_services(
             grace_s=config.disconnect_grace_s,
         )
         stack.push_async_callback(generations.aclose)
+        queue_places = QueuePlaces(store.queue)
+        stack.push_async_callback(queue_places.aclose)
         titles: Titles | None = None
         if config.titles == "model":
             titles = Titles(store, log_readers, models, max_queue=config.max_queue)
@@ -120,6 +124,7 @@ async def open_services(
             bodies=BodyBudget(),
             quotas=quotas,
             connection_counts=connection_counts,
+            queue_places=queue_places,
             directory=directory,
             cache_watch=CacheWatch(store.cache_snapshots, models),
             titles=titles,

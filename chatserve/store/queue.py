@@ -250,11 +250,13 @@ class RequestQueue:
         root = self._partitions.of_id(request_id).root
         return CancelOutcome(await self._commands.run(scripts.CANCEL, root, request_id))
 
-    async def position(self, request_id: RequestId) -> Place | None:
-        """Return where a request waits, or None when it does not."""
-        root = self._partitions.of_id(request_id).root
-        place = await self._commands.run(scripts.POSITION, root, request_id)
-        return Place(*place) if place else None
+    async def positions(self, request_ids: Sequence[RequestId]) -> list[Place | None]:
+        """Return where each request waits, None for one that does not, in one round trip."""
+        calls: list[Command] = [
+            (self._partitions.of_id(request_id).root, request_id) for request_id in request_ids
+        ]
+        places = await self._commands.run_many(scripts.POSITION, calls)
+        return [Place(*place) if place else None for place in places]
 
     async def depth(self, model: str) -> int:
         """Return how many requests of all tenants wait."""
