@@ -85,20 +85,22 @@ class Answering:
         self._tasks.create_task(self._run_resume(event))
 
     def cancel(self, event: Cancel) -> None:
-        """Start to end a response, by its id or by the lane that is busy with it.
+        """Start to end a response: by its id, by its create, or by the lane that is busy with it.
 
         Again does no harm. That there is no such response is reported once the store has said so.
 
         Raises:
-            NotFound: The lane is idle.
+            NotFound: The lane is idle, or no such create waits or runs.
             TooManyInFlight: Too many cancels are on their way already.
         """
         turn = self._turn_to_cancel(event)
         if turn is not None:
             turn.is_cancelled = True
+            if not self._lanes.is_running(turn):  # it will end as soon as it begins
+                return
         response_id = turn.response_id if turn else event.response_id
         if response_id is None:
-            raise NotFound("the lane has no response to cancel", code=ErrorCode.RESPONSE_NOT_FOUND)
+            raise NotFound("there is no response to cancel", code=ErrorCode.RESPONSE_NOT_FOUND)
         if response_id in self._cancelling:
             return
         if len(self._cancelling) >= self._services.limits.max_in_flight:
@@ -175,9 +177,11 @@ class Answering:
         self._num_resumes -= 1
 
     def _turn_to_cancel(self, event: Cancel) -> Turn | None:
-        if event.response_id is None:
-            return self._lanes.running(event.envelope.stream_id)
-        return self._lanes.find(event.response_id)
+        if event.response_id is not None:
+            return self._lanes.find(event.response_id)
+        if event.create_event_id is not None:
+            return self._lanes.find_create(event.create_event_id)
+        return self._lanes.running(event.envelope.stream_id)
 
     async def _await_cancel(
         self,
