@@ -25,8 +25,9 @@ Whose turn it is, for each model:
    all that came after it with no greater urgency.
 4. One that has a timeout ends when that is over, counted from the enqueue through all take-overs:
    `claim` never hands it out, `end_overdue` ends it where nobody claims, its worker where it runs.
-
-5. One that a gateway sent to a worker is left to that one for `steal_after_ms`; then anybody takes
+5. One that came back from a worker and that no other takes for ten minutes ends as failed
+   (`worker_lost`): its readers must not wait for a worker that never comes.
+6. One that a gateway sent to a worker is left to that one for `steal_after_ms`; then anybody takes
    it. Until then others take what comes next, and the tenant's turn comes back (`lua/claim.lua`).
 
 `lua/fair_queue.lua` tells how, and why it can neither be cheated by coming and going nor starve
