@@ -73,6 +73,5 @@ class ErrorCode(StrEnum):
     TOO_MANY_KEYS = "too_many_keys"
     TOO_MANY_PROMPTS = "too_many_prompts"
     TOO_MANY_TENANTS = "too_many_tenants"
-    UNAVAILABLE = "unavailable"
     VERSION_IN_USE = "version_in_use"
     WORKER_LOST = "worker_lost"

@@ -152,7 +152,7 @@ class Unavailable(ClientError):
     status = 503
     type = "server_error"
 
-    def __init__(self, message: str, *, code: str = ErrorCode.UNAVAILABLE, retry_after_s: int = 1):
+    def __init__(self, message: str, *, code: str, retry_after_s: int = 1):
         super().__init__(message, code=code)
         self.retry_after_s = retry_after_s
 

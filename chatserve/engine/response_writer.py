@@ -127,16 +127,18 @@ class ResponseWriter:
 
     async def flush(self) -> None:
         """Write everything that waits, in one round trip."""
-        appends = [append for answer in self._answers.values() if (append := answer.drain())]
-        if not appends:
+        drained = [(answer, answer.drain()) for answer in self._answers.values()]
+        written = [(answer, append) for answer, append in drained if append is not None]
+        if not written:
             return
-        accepted = await self._append(appends)
-        results = list(zip(appends, accepted, strict=True))
-        lost = [append.request_id for append, is_accepted in results if not is_accepted]
-        closed = [append.request_id for append in appends if append.final is not None]
-        for request_id in closed:
-            self._observe(self._answers.get(request_id))
-        self.drop([*lost, *closed])
+        accepted = await self._append([append for _, append in written])
+        results = list(zip(written, accepted, strict=True))
+        lost = [answer for (answer, _), is_accepted in results if not is_accepted]
+        closed = [answer for answer, append in written if append.final is not None]
+        for answer in closed:
+            self._observe(answer)
+        for answer in [*lost, *closed]:
+            self._drop_if_open(answer)
         if lost:
             logger.warning("%d answers belong to another worker now", len(lost))
         if lost or closed:
@@ -156,8 +158,14 @@ class ResponseWriter:
                 attempt += 1
                 await asyncio.sleep(delay_s)
 
-    def _observe(self, answer: Answer | None) -> None:
-        if answer is None or answer.clock.first_token_s is None:
+    def _drop_if_open(self, answer: Answer) -> None:
+        """Forget an answer, but not another one of its id: it was lost, and won again since."""
+        request_id = answer.claim.request.request_id
+        if self._answers.get(request_id) is answer:
+            self.drop([request_id])
+
+    def _observe(self, answer: Answer) -> None:
+        if answer.clock.first_token_s is None:
             return
         ttft_ms = answer.clock.timings().ttft_ms
         if ttft_ms is not None:

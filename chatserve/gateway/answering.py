@@ -29,7 +29,6 @@ from chatserve.gateway.ids import id_of_event, new_id
 from chatserve.gateway.in_flight import InFlight
 from chatserve.gateway.lanes import Lanes, Turn
 from chatserve.gateway.outbox import Outbox
-from chatserve.gateway.queue_position import tell_place
 from chatserve.gateway.rate_limits import limits_event
 from chatserve.gateway.replies import as_client_error
 from chatserve.gateway.response_events import events_of
@@ -43,6 +42,9 @@ from chatserve.store.queue import CancelOutcome
 
 # Older unstored responses of a connection can no longer be built on.
 _MAX_UNSTORED = 256
+
+_QUEUED_NUMBER = 1
+"""The number of `response.queued`; who has no event after it may still wait in the queue."""
 
 
 class Answering:
@@ -83,20 +85,22 @@ class Answering:
         self._tasks.create_task(self._run_resume(event))
 
     def cancel(self, event: Cancel) -> None:
-        """Start to end a response, by its id or by the lane that is busy with it.
+        """Start to end a response: by its id, by its create, or by the lane that is busy with it.
 
         Again does no harm. That there is no such response is reported once the store has said so.
 
         Raises:
-            NotFound: The lane is idle.
+            NotFound: The lane is idle, or no such create waits or runs.
             TooManyInFlight: Too many cancels are on their way already.
         """
         turn = self._turn_to_cancel(event)
         if turn is not None:
             turn.is_cancelled = True
+            if not self._lanes.is_running(turn):  # it will end as soon as it begins
+                return
         response_id = turn.response_id if turn else event.response_id
         if response_id is None:
-            raise NotFound("the lane has no response to cancel", code=ErrorCode.RESPONSE_NOT_FOUND)
+            raise NotFound("there is no response to cancel", code=ErrorCode.RESPONSE_NOT_FOUND)
         if response_id in self._cancelling:
             return
         if len(self._cancelling) >= self._services.limits.max_in_flight:
@@ -173,9 +177,11 @@ class Answering:
         self._num_resumes -= 1
 
     def _turn_to_cancel(self, event: Cancel) -> Turn | None:
-        if event.response_id is None:
-            return self._lanes.running(event.envelope.stream_id)
-        return self._lanes.find(event.response_id)
+        if event.response_id is not None:
+            return self._lanes.find(event.response_id)
+        if event.create_event_id is not None:
+            return self._lanes.find_create(event.create_event_id)
+        return self._lanes.running(event.envelope.stream_id)
 
     async def _await_cancel(
         self,
@@ -191,7 +197,7 @@ class Answering:
         self._cancelling.discard(response_id)
 
     async def _send_answer(self, answer: Answer, after: int, envelope: Envelope) -> None:
-        telling: asyncio.Task[None] | None = None
+        telling = self._start_telling(answer, envelope) if after == _QUEUED_NUMBER else None
         events = events_of(self._services.store, answer, after)
         try:
             async with aclosing(events):
@@ -200,13 +206,16 @@ class Answering:
                     if telling is not None:
                         telling.cancel()
                     elif event["type"] == EventKind.QUEUED:
-                        telling = self._tasks.create_task(self._tell_place(answer, envelope))
+                        telling = self._start_telling(answer, envelope)
         finally:
             if telling is not None:
                 telling.cancel()
 
+    def _start_telling(self, answer: Answer, envelope: Envelope) -> asyncio.Task[None]:
+        return self._tasks.create_task(self._tell_place(answer, envelope))
+
     async def _tell_place(self, answer: Answer, envelope: Envelope) -> None:
-        async for place in tell_place(self._services.store.queue, answer):
+        async for place in self._services.queue_places.tell(answer):
             update = {
                 "type": "chatserve:queue.updated",
                 "response_id": answer.record.response_id,

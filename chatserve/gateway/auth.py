@@ -7,9 +7,9 @@ look like is in `protocol/auth.py`, whether one is valid in `directory.py` and i
    not looked at.
 2. `Authorization: Bearer <key>`.
 3. The cookie of a login. A browser sends it by itself, also when a page of another site asks it to,
-   so it counts only together with an Origin, which the gatekeeper has checked by then; a request
-   that changes nothing needs none. No Origin is no browser, and such a caller must show more than
-   a cookie.
+   so it counts only together with an Origin, which the gatekeeper has checked by then. A request
+   that changes nothing needs none, unless its `Sec-Fetch-Site` says that another site's page has
+   made it. No Origin is no browser, and such a caller must show more than a cookie.
 4. On sockets, the subprotocol `openai-insecure-api-key.<key>` or `chatserve-ticket.<ticket>`.
 5. On sockets without any of these, the first message, which must come soon.
 
@@ -53,6 +53,9 @@ PUBLIC_PATHS = frozenset(
 )
 
 _SAFE_METHODS = ("GET", "HEAD")
+
+_FOREIGN_SITES = ("cross-site", "same-site")
+"""Values of `Sec-Fetch-Site` that no page of our own causes; a browser lets nobody forge them."""
 
 _NO_KEY = "this is not a valid key"
 _EXPIRED = "this key has expired: ask an operator for another, or to let it last longer"
@@ -228,9 +231,10 @@ async def _first_message(websocket: WebSocket, timeout_s: float) -> Credential:
 
 
 def check_origin(connection: HTTPConnection) -> None:
-    """Refuse a cookie without an Origin where that could change something."""
+    """Refuse a cookie without an Origin where that could change something, or comes from others."""
     is_safe = connection.scope.get("method") in _SAFE_METHODS
-    if not is_safe and "origin" not in connection.headers:
+    is_foreign = connection.headers.get("sec-fetch-site", "").lower() in _FOREIGN_SITES
+    if (is_foreign or not is_safe) and "origin" not in connection.headers:
         raise Forbidden(
             "a login counts only together with an Origin header: show a key instead",
             code=ErrorCode.ORIGIN_REQUIRED,

@@ -152,6 +152,8 @@ async def _collect(answer: Answer) -> Choice:
     texts: list[str] = []
     outcome: Outcome | None = None
     async for entry in answer.entries:
+        if entry.sequence_number == 0:  # again, where the store has lost a part of it
+            texts.clear()
         texts.append(entry.event.text)
         outcome = entry.event.outcome
     assert outcome is not None, f"the log of {answer.record.response_id} has no last event"
@@ -190,6 +192,8 @@ async def _stream_choice(
     """
     usage = Usage()
     async for entry in answer.entries:
+        if entry.sequence_number == 0 and has_begun[index + 1].is_set():
+            raise StoreError("the store has lost a part of this answer, which cannot be taken back")
         chunk = writer.chunk(index, entry.event)
         if chunk is not None:
             await has_begun[index].wait()

@@ -5,7 +5,7 @@ wait for the end of a grant. Knows no header and no socket.
 
     bell ──> forget everything ──> look up the grants that are waited for ──> wake whose is over
 
-1. What is remembered is at most `_REMEMBER_S` old, and forgotten at the bell. A look-up that was
+1. What is remembered is at most `REMEMBER_S` old, and forgotten at the bell. A look-up that was
    under way when the bell rang is not remembered.
 2. A grant that is waited for is looked up when the bell names its key or tenant, when its own time
    is over, and after an outage of the store, in which a bell may have been missed.
@@ -33,7 +33,7 @@ V = TypeVar("V")
 
 logger = logging.getLogger(__name__)
 
-_REMEMBER_S = 3.0
+REMEMBER_S = 3.0
 _MAX_REMEMBERED = 10_000
 _LISTEN_MS = 1_000
 """How long after its time an expired key keeps its sockets at most."""
@@ -90,7 +90,7 @@ class _Remembered(Generic[K, V]):
             return
         if len(self._values) >= _MAX_REMEMBERED:
             self._values.clear()
-        self._values[key] = value, time.monotonic() + _REMEMBER_S
+        self._values[key] = value, time.monotonic() + REMEMBER_S
 
     def clear(self) -> None:
         self._values.clear()

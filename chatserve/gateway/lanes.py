@@ -57,6 +57,15 @@ class Lanes:
         del self._lanes[stream_id]
         return None
 
+    def find_create(self, event_id: str) -> Turn | None:
+        """Return the turn of a create, running or not, by the id that its client gave it."""
+        turns = (turn for lane in self._lanes.values() for turn in lane)
+        return next((turn for turn in turns if turn.event.envelope.event_id == event_id), None)
+
+    def is_running(self, turn: Turn) -> bool:
+        """Return whether a turn is what its lane is busy with, rather than waiting in it."""
+        return self.running(turn.event.envelope.stream_id) is turn
+
     def find(self, response_id: str) -> Turn | None:
         """Return the running turn of a response; those that wait have not told their id yet."""
         running = (lane[0] for lane in self._lanes.values())

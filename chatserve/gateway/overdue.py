@@ -1,4 +1,5 @@
-"""Ends requests that take longer than their timeout allows and that no worker is left to end.
+"""Ends requests that have waited too long and that no worker is left to end: longer than their
+timeout allows, or for a worker to go on with them after theirs was lost.
 
 Workers do so as well. But the last of them may have gone, or hang with requests in hand, and their
 clients wait all the same: a lease that ran out puts its request back into the queue, and there it
@@ -27,4 +28,4 @@ async def end_overdue_requests(queue: RequestQueue) -> None:
             logger.log(error.log_level, "overdue requests cannot be looked for: %s", error)
             continue
         if ended:
-            logger.warning("%d requests waited longer than their timeout", len(ended))
+            logger.warning("%d requests waited longer than they may", len(ended))

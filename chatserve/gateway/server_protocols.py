@@ -1,13 +1,16 @@
 """uvicorn's two protocols, with the bounds and the speed that this service needs of them.
 
-Owns what happens below the application on one TCP connection. Three things differ from uvicorn:
+Owns what happens below the application on one TCP connection. Four things differ from uvicorn:
 
 1. A request line with its headers must arrive in a bounded time, the first bytes included. uvicorn
    waits for ever for a peer that says nothing, or a byte now and then, be it of the headers or of
    a body that has been refused already.
 2. What an ended WebSocket has not delivered after a while is dropped with its connection. Closing
    alone waits for a peer that has vanished until the kernel gives it up, a quarter of an hour.
-3. The application finds the protocol under `SOCKET` in its scope, and may write a batch of text
+3. An HTTP client that takes nothing of its reply for a while is dropped. An event stream otherwise
+   waits for it as long as the kernel does, or its peer's kernel acknowledges. On a WebSocket the
+   application sees to that, since it has a close frame to send.
+4. The application finds the protocol under `SOCKET` in its scope, and may write a batch of text
    frames with one system call, without the layers in between.
 """
 
@@ -25,19 +28,21 @@ SOCKET = "chatserve.socket"
 
 HEADER_TIMEOUT_S = 15.0
 LINGER_S = 5.0
+STALL_S = 30.0
 
 # RFC 6455, section 5.2: the last frame of a message (0x80), and it is text (0x01).
 _TEXT = b"\x81"
 
 
 class HttpProtocol(H11Protocol):
-    """HTTP/1.1 whose headers arrive in time.
+    """HTTP/1.1 whose headers arrive in time, and whose replies are taken.
 
-    Owns: the timer of the request that is awaited.
+    Owns: the timer of the request that is awaited, and that of a peer whose buffer is full.
     Used from: the event loop.
     """
 
     _header_timer: asyncio.TimerHandle | None = None
+    _stall_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -56,9 +61,34 @@ class HttpProtocol(H11Protocol):
         self._stop_waiting()
         super().handle_websocket_upgrade(event)
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_progress()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_awaiting_progress()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self._stop_awaiting_progress()
         super().connection_lost(exc)
+
+    def _await_progress(self) -> None:
+        size = self.transport.get_write_buffer_size()
+        self._stall_timer = self.loop.call_later(STALL_S, self._check_progress, size)
+
+    def _check_progress(self, size_before: int) -> None:
+        """Drop a peer that has taken nothing since its buffer had this size."""
+        if self.transport.get_write_buffer_size() < size_before:
+            self._await_progress()
+        else:
+            self.transport.abort()
+
+    def _stop_awaiting_progress(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
 
     def _await_headers(self) -> None:
         self._header_timer = self.loop.call_later(HEADER_TIMEOUT_S, self.transport.abort)

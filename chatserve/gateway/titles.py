@@ -147,9 +147,11 @@ class Titles:
 
     async def _text_of(self, request: GenerationRequest) -> str:
         """Return the text of an answer, once it has ended."""
-        texts = []
+        texts: list[str] = []
         async with aclosing(self._log_readers.follow(request.request_id)) as entries:
             async for entry in entries:
+                if entry.sequence_number == 0:  # again, where the store has lost a part of it
+                    texts.clear()
                 texts.append(entry.event.text)
         return "".join(texts)
 

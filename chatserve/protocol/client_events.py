@@ -39,10 +39,15 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """`response.cancel`: end this response, or the one that the lane is busy with."""
+    """`response.cancel`: end this response, or the one that the lane is busy with.
+
+    `create_event_id` is the `event_id` of a create of this connection, which may wait in its lane
+    and so have told no id of its own yet.
+    """
 
     envelope: Envelope
-    response_id: str | None
+    response_id: str | None = None
+    create_event_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,7 @@ class _CancelFields(BaseModel):
     model_config = WIRE
 
     response_id: Id | None = None
+    create_event_id: EventId | None = Field(None, alias="chatserve:create_event_id")
 
 
 class _ResumeFields(BaseModel):
@@ -132,7 +138,8 @@ def _event(body: Body, envelope: Envelope) -> ClientEvent:
         case "response.create":
             return Create(envelope, take_response_request(body))
         case "response.cancel":
-            return Cancel(envelope, body.take(_CancelFields).response_id)
+            cancel = body.take(_CancelFields)
+            return Cancel(envelope, cancel.response_id, cancel.create_event_id)
         case "chatserve:response.resume":
             resume = body.take(_ResumeFields)
             return Resume(envelope, resume.response_id, resume.starting_after)

@@ -179,23 +179,31 @@ class ResponseProjector:
         }
 
 
+def gap_event(head: ResponseHead, text: str, first: int, last: int) -> dict[str, Any]:
+    """Return what stands for events that a reader does not get: the whole text up to the last."""
+    return {
+        "type": "chatserve:response.gap",
+        "response_id": head.response_id,
+        "from": first,
+        "to": last,
+        "snapshot": text,
+    }
+
+
 def gap_events(
     head: ResponseHead, text: str, outcome: Outcome, *, starting_after: int, last_sequence: int
 ) -> list[dict[str, Any]]:
     """Return what a resume gets when the log is gone: a snapshot, and the terminal event.
 
     The snapshot stands for the events between the reader's last one and the terminal one, which has
-    its own number, `last_sequence`. Whoever has that one already gets nothing.
+    its own number, `last_sequence`. Whoever has that one already gets nothing, and whoever has a
+    greater one everything, since what they have was lost and written again.
     """
-    if starting_after >= last_sequence:
+    if starting_after == last_sequence:
         return []
-    gap = {
-        "type": "chatserve:response.gap",
-        "response_id": head.response_id,
-        "from": starting_after + 1,
-        "to": last_sequence - 1,
-        "snapshot": text,
-    }
+    if starting_after > last_sequence:
+        starting_after = -1
+    gap = gap_event(head, text, starting_after + 1, last_sequence - 1)
     terminal = {
         "type": outcome.terminal_kind.value,
         "sequence_number": last_sequence,

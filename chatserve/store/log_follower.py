@@ -1,10 +1,10 @@
 """One follower of a log: a bounded buffer between the feed and a consumer.
 
-Owns the rule that makes following safe: an entry is taken in only if it is the next one. A smaller
-number is a repetition and is dropped; a larger one, or a full buffer, ends being live, and the
-consumer goes back to the log itself. Which one is the first does not matter: what was before it is
-in the log, and the consumer says up to where it has read that. Knows nothing of where entries come
-from.
+Owns the rule that makes following safe: an entry is taken in only if it is the next one. Any other
+number, or a full buffer, ends being live, and the consumer goes back to the log itself. A smaller
+number says that the log was cut and is written again from there, since no entry comes twice. Which
+one is the first does not matter: what was before it is in the log, and the consumer says up to
+where it has read that. Knows nothing of where entries come from.
 """
 
 import asyncio
@@ -33,10 +33,8 @@ class LogFollower:
     def offer(self, entry: LogEntry) -> None:
         """Take an entry in, or stop being live when that cannot be done."""
         expected = self._next_sequence
-        if expected is not None and entry.sequence_number < expected:
-            return
-        is_gap = expected is not None and entry.sequence_number > expected
-        if is_gap or len(self._buffer) >= BUFFER_ENTRIES:
+        is_next = expected is None or entry.sequence_number == expected
+        if not is_next or len(self._buffer) >= BUFFER_ENTRIES:
             self.end()
             return
         self._next_sequence = entry.sequence_number + 1
@@ -49,20 +47,24 @@ class LogFollower:
         self._error = error
         self._has_news.set()
 
-    async def take(self, position: int) -> LogEntry | None:
-        """Return the entry after a number, or raise what ended this.
+    async def take(self, latest: LogEntry) -> LogEntry | None:
+        """Return the entry after one that was read, or raise what ended this.
 
         None when it will not come: this is no longer live, or what came does not follow on.
         """
         while True:
-            while self._buffer and self._buffer[0].sequence_number <= position:
+            while self._buffer and self._buffer[0].sequence_number < latest.sequence_number:
                 self._buffer.popleft()
-            if self._buffer:
+            if self._buffer and self._buffer[0].sequence_number == latest.sequence_number:
+                if self._buffer.popleft() != latest:  # another event has got its number
+                    return None
+            elif self._buffer:
                 entry = self._buffer.popleft()
-                return entry if entry.sequence_number == position + 1 else None
-            if self._error:
+                return entry if entry.sequence_number == latest.sequence_number + 1 else None
+            elif self._error:
                 raise self._error
-            if not self.is_live:
+            elif not self.is_live:
                 return None
-            self._has_news.clear()
-            await self._has_news.wait()
+            else:
+                self._has_news.clear()
+                await self._has_news.wait()

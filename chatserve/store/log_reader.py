@@ -13,7 +13,11 @@ A follower is in one of two states, and numbers without gaps make changing betwe
     catching up ──> live    when the pages have reached what was the last event as copying began
     live ──> catching up    when its buffer was full, an entry came that does not follow on, the
                             feed has lost some, or an audit found the log shorter than what was
-                            read of it
+                            read of it, or longer than what the feed brings
+
+A store that was killed, or replaced by a replica that was behind, has lost the end of a log, and
+other events get the numbers of the lost ones. So whoever goes back to the log looks whether it
+still has what was read last, and reads it from its first entry where it has not.
 
 Invariants:
 1. A log is copied to the feed while it has a follower whose buffer is not full. So a consumer that
@@ -65,6 +69,13 @@ class _Tail:
     position: int = -1
     followers: set[LogFollower] = field(default_factory=set)
     has_ended: bool = False
+    audited: int = -1
+
+    def audit(self, last: int) -> bool:
+        """Return whether all that was seen is in the log, and what was in it before is seen."""
+        has_missed = self.position < self.audited
+        self.audited = last
+        return self.position <= last and not has_missed
 
     def note(self, entry: LogEntry) -> None:
         self.position = max(self.position, entry.sequence_number)
@@ -112,6 +123,7 @@ class LogReader:
         A consumer that has not drained its buffer gets what is in it first.
         """
         self._closed_by = self._closed_by or error
+        self._has_feed.set()  # whoever waits for it shall see that there will be none
         for request_id in list(self._tails):
             self._end_all(request_id, self._closed_by)
 
@@ -130,6 +142,9 @@ class LogReader:
     ) -> AsyncGenerator[LogEntry, None]:
         """Yield the entries numbered above `after`, as they come, up to the terminal one.
 
+        Where the store has lost some that were yielded, all are yielded again from number 0. That
+        is the only number that ever comes after a greater one.
+
         Closing the generator, or cancelling its consumer at any await, gives up its place at once.
         A number that the log has not reached counts as its last one.
 
@@ -137,24 +152,31 @@ class LogReader:
             NotFound: There is no such log, or it was deleted or has expired meanwhile.
             StoreError: The reader was closed.
         """
-        position = after
+        latest: LogEntry | None = None
         while True:
             follower = self._join(request_id)
             try:
                 last = await self._begin(request_id, follower)
+                position = after if latest is None else await self._kept(request_id, latest)
                 position = min(position, last.sequence_number)
                 while position < last.sequence_number:
-                    for entry in await self._read_page(request_id, position):
-                        position = entry.sequence_number
-                        yield entry
-                        if entry.event.kind.is_terminal:
+                    page = await self._read_page(request_id, position)
+                    if not page:  # it has become shorter, or is gone
+                        break
+                    for latest in page:
+                        position = latest.sequence_number
+                        yield latest
+                        if latest.event.kind.is_terminal:
                             return
+                if position < last.sequence_number:
+                    continue
                 if last.event.kind.is_terminal:
                     return
-                while news := await follower.take(position):
-                    position = news.sequence_number
-                    yield news
-                    if news.event.kind.is_terminal:
+                latest = latest or last
+                while news := await follower.take(latest):
+                    latest = news
+                    yield latest
+                    if latest.event.kind.is_terminal:
                         return
             finally:
                 self._leave(request_id, follower)
@@ -162,10 +184,11 @@ class LogReader:
     async def _begin(self, request_id: RequestId, follower: LogFollower) -> LogEntry:
         """Have a log copied to the feed for a follower, and return its last event until then."""
         await self._has_feed.wait()
+        self._check_open()
         while request_id in self._left:  # a removal on its way would undo this
             async with self._removing:
                 self._left.discard(request_id)
-        last = await _until_answered(partial(self._feed.add, request_id))
+        last = await self._answer_to(partial(self._feed.add, request_id))
         if last is None:
             raise _log_not_found(request_id)
         tail = self._tails.get(request_id)
@@ -173,18 +196,29 @@ class LogReader:
             tail.note(last)
         return last
 
-    async def _read_page(self, request_id: RequestId, position: int) -> list[LogEntry]:
-        command = ("XRANGE", self._log_prefix + request_id, entry_id(position + 1), "+")
-        reply = await _until_answered(
-            partial(self._commands.call, *command, "COUNT", _PAGE_ENTRIES)
-        )
-        if not reply:
-            raise _log_not_found(request_id)
-        return decode_entries(reply)
+    async def _kept(self, request_id: RequestId, latest: LogEntry) -> int:
+        """Return the number of an entry that was read, or -1 if the log has lost it."""
+        number = latest.sequence_number
+        at = entry_id(number)
+        return number if await self._read_range(request_id, at, at) == [latest] else -1
 
-    def _join(self, request_id: RequestId) -> LogFollower:
+    async def _read_page(self, request_id: RequestId, position: int) -> list[LogEntry]:
+        return await self._read_range(request_id, entry_id(position + 1), "+")
+
+    async def _read_range(self, request_id: RequestId, first: str, last: str) -> list[LogEntry]:
+        command = ("XRANGE", self._log_prefix + request_id, first, last, "COUNT", _PAGE_ENTRIES)
+        return decode_entries(await self._answer_to(partial(self._commands.call, *command)))
+
+    async def _answer_to(self, ask: Callable[[], Awaitable[_T]]) -> _T:
+        """Return what `ask` returns for a follower, who may wait for it until this is closed."""
+        return await _until_answered(ask, self._check_open)
+
+    def _check_open(self) -> None:
         if self._closed_by is not None:
             raise self._closed_by
+
+    def _join(self, request_id: RequestId) -> LogFollower:
+        self._check_open()
         follower = LogFollower()
         self._tails.setdefault(request_id, _Tail()).followers.add(follower)
         return follower
@@ -246,7 +280,8 @@ class LogReader:
         """Look after logs of which no entry will tell: deleted, expired, or cut by a crash.
 
         A server that was killed may have lost its last second. The log is then written again from
-        there, and whoever has read further would wait for numbers that may never come.
+        there, and whoever has read further would wait for numbers that may never come; or it is
+        no longer copied to this feed.
         """
         now = asyncio.get_running_loop().time()
         if now < self._next_audit:
@@ -259,7 +294,7 @@ class LogReader:
             last = decode_entries(reply)
             if not last:
                 self._end_all(request_id, _log_not_found(request_id))
-            elif tail and last[0].sequence_number < tail.position:
+            elif tail and not tail.audit(last[0].sequence_number):
                 self._end_all(request_id)
 
     def _last_entry(self, request_id: RequestId) -> Command:
@@ -288,10 +323,16 @@ class LogReader:
                 self._left.difference_update(noted)
 
 
-async def _until_answered(ask: Callable[[], Awaitable[_T]]) -> _T:
-    """Return what `ask` returns, asking again with growing pauses while the store fails."""
+async def _until_answered(
+    ask: Callable[[], Awaitable[_T]], check: Callable[[], None] = lambda: None
+) -> _T:
+    """Return what `ask` returns, asking again with growing pauses while the store fails.
+
+    Before each time `check` may raise what ends this.
+    """
     pause_s = _RETRY_FIRST_S
     while True:
+        check()
         try:
             return await ask()
         except StoreError as error:

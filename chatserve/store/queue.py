@@ -25,8 +25,9 @@ Whose turn it is, for each model:
    all that came after it with no greater urgency.
 4. One that has a timeout ends when that is over, counted from the enqueue through all take-overs:
    `claim` never hands it out, `end_overdue` ends it where nobody claims, its worker where it runs.
-
-5. One that a gateway sent to a worker is left to that one for `steal_after_ms`; then anybody takes
+5. One that came back from a worker and that no other takes for ten minutes ends as failed
+   (`worker_lost`): its readers must not wait for a worker that never comes.
+6. One that a gateway sent to a worker is left to that one for `steal_after_ms`; then anybody takes
    it. Until then others take what comes next, and the tenant's turn comes back (`lua/claim.lua`).
 
 `lua/fair_queue.lua` tells how, and why it can neither be cheated by coming and going nor starve
@@ -250,11 +251,13 @@ class RequestQueue:
         root = self._partitions.of_id(request_id).root
         return CancelOutcome(await self._commands.run(scripts.CANCEL, root, request_id))
 
-    async def position(self, request_id: RequestId) -> Place | None:
-        """Return where a request waits, or None when it does not."""
-        root = self._partitions.of_id(request_id).root
-        place = await self._commands.run(scripts.POSITION, root, request_id)
-        return Place(*place) if place else None
+    async def positions(self, request_ids: Sequence[RequestId]) -> list[Place | None]:
+        """Return where each request waits, None for one that does not, in one round trip."""
+        calls: list[Command] = [
+            (self._partitions.of_id(request_id).root, request_id) for request_id in request_ids
+        ]
+        places = await self._commands.run_many(scripts.POSITION, calls)
+        return [Place(*place) if place else None for place in places]
 
     async def depth(self, model: str) -> int:
         """Return how many requests of all tenants wait."""

@@ -92,6 +92,13 @@ class ResponseLog:
         reply = await self._redis.call("XRANGE", log, entry_id(after + 1), "+")
         return decode_entries(reply)
 
+    async def last_number(self, request_id: RequestId) -> int | None:
+        """Return the number of a log's last entry, None when there is no such log."""
+        log = self._partitions.of_id(request_id).key(keys.LOG + request_id)
+        reply = await self._redis.call("XREVRANGE", log, "+", "-", "COUNT", 1)
+        entries = decode_entries(reply)
+        return entries[0].sequence_number if entries else None
+
 
 def decode_entries(reply: list[Any]) -> list[LogEntry]:
     """Parse the entries of one log, as XRANGE and XREVRANGE send them."""

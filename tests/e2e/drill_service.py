@@ -88,6 +88,12 @@ class DrillService:
                     return
                 await asyncio.sleep(0.05)
 
+    async def kill_store(self) -> None:
+        """End the store's process without a word, and return when it is gone."""
+        assert self.store.pid is not None
+        os.kill(self.store.pid, signal.SIGKILL)
+        await self.store.wait()
+
     async def pause_store(self, seconds: float) -> None:
         """Stop the store's process for a while, as a machine that swaps does."""
         assert self.store.pid is not None

@@ -81,6 +81,7 @@ async def test_worker_that_is_killed_leaves_no_seam(tmp_path: Path) -> None:
 
         await running.service.kill(victim)
 
+        await running.service.until_ready(running.ports[0])
         await running.check()
         assert running.client.num_connections == 1
 
@@ -112,6 +113,7 @@ async def test_gateway_that_is_killed_is_replaced_by_another(tmp_path: Path) -> 
 
         await running.service.kill(victim)
 
+        await running.service.until_ready(running.ports[1])
         await running.check()
         assert running.client.num_connections > 1
 
@@ -119,6 +121,16 @@ async def test_gateway_that_is_killed_is_replaced_by_another(tmp_path: Path) -> 
 async def test_store_that_restarts_loses_nothing(tmp_path: Path) -> None:
     async with drill(tmp_path) as running:
         await running.service.store.stop()
+        await running.service.until_ready(running.ports[0], is_ready=False)
+        await running.service.store.start()
+
+        await running.check()
+
+
+async def test_store_that_is_killed_loses_nothing(tmp_path: Path) -> None:
+    async with drill(tmp_path) as running:
+        await running.service.kill_store()
+        await running.service.until_ready(running.ports[0], is_ready=False)
         await running.service.store.start()
 
         await running.check()

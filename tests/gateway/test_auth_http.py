@@ -128,6 +128,32 @@ async def test_a_cookie_opens_what_changes_nothing_without_an_origin(secured: Se
     assert reply.status_code == 200
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize(
+    ("site", "status"),
+    [
+        ("cross-site", 403),
+        ("same-site", 403),
+        ("Cross-Site", 403),
+        ("same-origin", 200),
+        ("none", 200),
+    ],
+)
+async def test_a_cookie_counts_for_nothing_where_another_site_asks(
+    secured: Secured, method: str, site: str, status: int
+) -> None:
+    """An image or a script of a foreign page is a GET without an Origin."""
+    http, cookie = secured.service.http, await secured.cookie(secured.member)
+
+    reply = await http.request(method, "/v1/models", headers={**cookie, "sec-fetch-site": site})
+    with_origin = await http.request(
+        method, "/v1/models", headers={**cookie, **secured.origin, "sec-fetch-site": site}
+    )
+
+    assert reply.status_code == status
+    assert with_origin.status_code == 200
+
+
 async def test_a_cookie_changes_something_only_with_an_own_origin(secured: Secured) -> None:
     cookie = await secured.cookie(secured.member)
     http = secured.service.http

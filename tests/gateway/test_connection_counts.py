@@ -50,6 +50,25 @@ async def test_one_too_many_is_refused_before_its_upgrade(store_url: str) -> Non
     assert b"this tenant has 2 connections open, which is its limit" in response.body
 
 
+async def test_stream_of_an_answer_counts_as_a_connection(store_url: str) -> None:
+    async with limited_service(store_url, Quotas(connections=1)) as caller:
+        caller.service.model.hold()
+        async with caller.socket() as socket:
+            await socket.create("Hello", background=True)
+            created = await socket.receive()
+            path = f"/v1/responses/{created['response']['id']}"
+            refused = await caller.get(path, stream="true")
+        await wait_until_counted(caller.service.store, 0)
+        async with caller.service.http.stream(
+            "GET", path, params={"stream": "true"}, headers=caller.headers
+        ) as reply:
+            num_counted_meanwhile = await num_counted(caller.service.store)
+        caller.service.model.release()
+
+    assert (refused.status_code, reply.status_code) == (429, 200)
+    assert num_counted_meanwhile == 1
+
+
 async def test_place_is_free_again_when_a_connection_ends(store_url: str) -> None:
     async with limited_service(store_url, Quotas(connections=1)) as caller:
         async with caller.socket():

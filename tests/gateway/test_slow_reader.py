@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 import websockets
 from gateway.gateway_helpers import (
     TIMEOUT_S,
@@ -21,6 +22,7 @@ from gateway.gateway_helpers import (
     text_of,
 )
 
+from chatserve.gateway import server_protocols
 from chatserve.gateway.connection_limits import ConnectionLimits
 
 LIMITS = ConnectionLimits(
@@ -52,6 +54,21 @@ async def narrow_socket(service: Service) -> AsyncIterator[Socket]:
     options: dict[str, Any] = {"max_queue": 1, "max_size": None, "ping_interval": None}
     async with websockets.connect(uri, sock=raw, **options) as connection:
         yield Socket(connection)
+
+
+@asynccontextmanager
+async def narrow_stream(service: Service, num_choices: int) -> AsyncIterator[asyncio.StreamReader]:
+    """Open an event stream over a narrow connection, of more than fits the way to its reader."""
+    asked = {"model": "echo", "prompt": "a", "max_tokens": 1000, "n": num_choices, "stream": True}
+    body = json.dumps(asked).encode()
+    head = f"POST /v1/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n"
+    raw = await narrow_connection(service)
+    reader, writer = await asyncio.open_connection(sock=raw, limit=1024)
+    writer.write(head.encode() + b"connection: close\r\n\r\n" + body)
+    try:
+        yield reader
+    finally:
+        writer.close()
 
 
 def num_closes(service: Service, code: int) -> float:
@@ -122,25 +139,56 @@ async def test_peer_that_writes_and_never_reads_is_closed(store_url: str) -> Non
 
 
 async def test_choices_wait_in_their_logs_for_a_client_that_does_not_read(store_url: str) -> None:
-    asked = {"model": "echo", "prompt": "a", "max_tokens": 1000, "n": 4, "stream": True}
-    body = json.dumps(asked).encode()
-    head = f"POST /v1/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n"
     # Tokens come one by one, so that each is a frame of its own and not all fit the buffers.
     worker = WorkerSettings(step_s=0.001)
-    async with run_service(store_url, worker=worker, send_buffer_bytes=4096) as service:
-        raw = await narrow_connection(service)
-        reader, writer = await asyncio.open_connection(sock=raw, limit=1024)
-        writer.write(head.encode() + b"connection: close\r\n\r\n" + body)
+    async with (
+        run_service(store_url, worker=worker, send_buffer_bytes=4096) as service,
+        narrow_stream(service, 4) as reader,
+    ):
         await reader.readline()
         await service.wait_until_read_by(4)
         for response_id in await response_ids(service.store):
             await outcome_of(service.store, response_id)
         num_read = await service.metric("chatserve_readers")
         stream = (await reader.read()).decode()
-        writer.close()
 
     choices = [json.loads(data)["choices"][0] for data in sse_data(stream) if data != "[DONE]"]
     texts = ["".join(c["text"] for c in choices if c["index"] == number) for number in range(4)]
     assert num_read == 4
     assert [len(text) for text in texts] == [1000] * 4
     assert sse_data(stream)[-1] == "[DONE]"
+
+
+async def test_event_stream_that_is_not_read_is_dropped(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the kernel noticed such a client, and only where it acknowledges nothing."""
+    monkeypatch.setattr(server_protocols, "STALL_S", 0.3)
+    worker = WorkerSettings(step_s=0.001)
+    async with (
+        run_service(store_url, worker=worker, send_buffer_bytes=4096) as service,
+        narrow_stream(service, 4) as reader,
+    ):
+        await reader.readline()
+        await service.wait_until_read_by(4)
+        await service.wait_until_unread()
+        stream = await reader.read()
+
+    assert b"[DONE]" not in stream
+
+
+async def test_event_stream_that_is_read_slowly_stays(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_protocols, "STALL_S", 0.3)
+    worker = WorkerSettings(step_s=0.001)
+    async with (
+        run_service(store_url, worker=worker, send_buffer_bytes=4096) as service,
+        narrow_stream(service, 4) as reader,
+    ):
+        stream = b""
+        while piece := await reader.read(16 * 1024):
+            stream += piece
+            await asyncio.sleep(0.02)
+
+    assert sse_data(stream.decode())[-1] == "[DONE]"

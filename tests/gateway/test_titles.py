@@ -8,6 +8,7 @@ from gateway.gateway_helpers import TIMEOUT_S, Service, run_service
 
 from chatserve.errors import StoreError
 from chatserve.gateway.titles import QUESTION
+from chatserve.protocol.request_fields import MAX_PRIORITY
 from chatserve.store.queue import RequestQueue
 
 
@@ -57,10 +58,12 @@ async def test_title_is_asked_for_with_the_prompt_of_the_answer(
 ) -> None:
     """Instructions and preamble were left out, so that nothing of it was in the prefix cache."""
     prompts: list[tuple[int, ...]] = []
+    priorities: list[int] = []
     enqueue = RequestQueue.enqueue
 
     async def noting(self: RequestQueue, request: Any, *arguments: Any, **options: Any) -> Any:
         prompts.append(request.prompt_token_ids)
+        priorities.append(request.priority)
         return await enqueue(self, request, *arguments, **options)
 
     monkeypatch.setattr(RequestQueue, "enqueue", noting)
@@ -73,6 +76,7 @@ async def test_title_is_asked_for_with_the_prompt_of_the_answer(
 
     answer, title = prompts
     assert title[: len(answer)] == answer
+    assert priorities == [0, MAX_PRIORITY]
 
 
 async def test_name_that_the_user_gives_meanwhile_stays(store_url: str) -> None:

@@ -41,7 +41,11 @@ async def recount_queue(store: Store) -> set[str]:
         waiting = {tenant: len(names) for (of, tenant), names in lines.items() if of == model}
         await _check_model(store, model, waiting, seats[model])
     waiting_names = set().union(*lines.values())
-    timed = {name for name in waiting_names if "deadline_ms" in requests[name]}
+    timed = {
+        name
+        for name in waiting_names
+        if "deadline_ms" in requests[name] or int(requests[name]["epoch"])
+    }
     assert set(await call("ZRANGE", keys.FIRST.key(keys.DEADLINES), 0, -1)) == timed
     return waiting_names
 

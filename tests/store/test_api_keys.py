@@ -315,8 +315,10 @@ async def test_a_tenant_has_a_bounded_number_of_keys(
     monkeypatch.setattr(api_keys, "MAX_KEYS_OF_TENANT", 1)
     await issue(store)
 
-    with pytest.raises(Conflict, match="1 keys"):
+    with pytest.raises(Conflict, match="1 keys") as refusal:
         await issue(store)
+
+    assert refusal.value.code == "too_many_keys"
 
     await issue(store, replace(KEY, tenant="acme-2"))
 

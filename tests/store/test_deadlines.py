@@ -202,3 +202,48 @@ async def test_final_append_at_the_last_moment_is_the_end(store: Store) -> None:
     assert (await outcome_of(store)).finish_reason is FinishReason.STOP
     assert await store.queue.cancel(A) is CancelOutcome.ALREADY_FINISHED
     await check_invariants(store)
+
+
+async def test_answer_that_no_worker_goes_on_with_ends_as_failed(store: Store) -> None:
+    """With its only worker gone and none to follow it stayed in progress for ever."""
+    await enqueue(store, "a", "b")
+    await claim_names(store, "w", limit=1)
+    await append(store, deltas("a", 1, 2, "x"))
+    await expire_leases(store, "a")
+    await store.queue.reap()
+    deadlines = keys.FIRST.key(keys.DEADLINES)
+    seconds, _ = await store.commands.call("TIME")
+    left_s = float(await store.commands.call("ZSCORE", deadlines, "a")) / 1000 - int(seconds)
+    nobody_yet = await store.queue.end_overdue()
+
+    await store.commands.call("ZADD", deadlines, "XX", 0, "a")
+    ended = await store.queue.end_overdue()
+
+    outcome = await outcome_of(store)
+    assert 590 < left_s < 610
+    assert (nobody_yet, ended) == ([], ["a"])
+    assert (outcome.finish_reason, outcome.error_code) == (FinishReason.ERROR, "worker_lost")
+    assert await claim_names(store, "w") == ["b"]
+    await check_invariants(store)
+
+
+async def test_answer_that_is_taken_over_in_time_waits_for_nothing(store: Store) -> None:
+    await enqueue(store, "a")
+    await claim_names(store, "w")
+    await store.queue.release("w", [A])
+
+    assert await claim_names(store, "v") == ["a"]
+
+    assert await store.commands.call("ZCARD", keys.FIRST.key(keys.DEADLINES)) == 0
+    await check_invariants(store)
+
+
+async def test_timeout_ends_a_request_that_came_back_before_its_ten_minutes(store: Store) -> None:
+    await enqueue(store, "a", timeout_ms=TIMEOUT_MS)
+    await claim_names(store, "w")
+    await store.queue.release("w", [A])
+    await end_time(store, "a")
+
+    await store.queue.end_overdue()
+
+    assert (await outcome_of(store)).error_code == "deadline_exceeded"

@@ -1,44 +1,28 @@
 """Following logs: replay, live tails, slow and vanishing consumers."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import pytest
-from store.store_helpers import append, claim_names, deltas, ending, enqueue, eventually
+from store.log_reading import collect, start, take
+from store.store_helpers import (
+    append,
+    claim_names,
+    deltas,
+    ending,
+    enqueue,
+    eventually,
+)
 
 from chatserve.engine.api import EventKind, RequestId
 from chatserve.errors import NotFound, StoreError
 from chatserve.store.connection import Store
+from chatserve.store.log_feed import LogFeed
 from chatserve.store.log_follower import BUFFER_ENTRIES
 from chatserve.store.log_reader import LogReader
 from chatserve.store.response_log import LogEntry
 
 A = RequestId("a")
-
-CUT_AFTER_FIRST_DELTA = """
-local entries = redis.call('XRANGE', 'cs:{0}:log:a', '-', '3-0')
-redis.call('DEL', 'cs:{0}:log:a')
-for _, entry in ipairs(entries) do
-  redis.call('XADD', 'cs:{0}:log:a', entry[1], unpack(entry[2]))
-end
-redis.call('HSET', 'cs:{0}:request:a', 'next', 3)
-"""
-
-
-async def start(store: Store, *names: str) -> None:
-    await enqueue(store, *names)
-    await claim_names(store, "w", limit=len(names))
-
-
-async def collect(reader: LogReader, name: str, after: int = -1) -> list[int]:
-    """Follow a log to its end and return the numbers of its entries."""
-    async with aclosing(reader.follow(RequestId(name), after)) as entries:
-        return [entry.sequence_number async for entry in entries]
-
-
-async def take(entries: AsyncGenerator[LogEntry, None], count: int) -> list[int]:
-    return [(await anext(entries)).sequence_number for _ in range(count)]
 
 
 async def test_ended_log_is_replayed(store: Store, reader: LogReader) -> None:
@@ -238,43 +222,6 @@ async def test_killed_connections_are_opened_again_without_a_gap(
         assert await following == list(range(13))
 
 
-async def test_deleted_log_ends_its_followers(store: Store) -> None:
-    """No entry will ever say that a log is gone: its followers used to wait for ever."""
-    reader = LogReader(store, audit_s=0)
-    reader.start()
-    await start(store, "a", "b")
-    following = asyncio.create_task(collect(reader, "a"))
-    await eventually(lambda: reader.num_logs == 1)
-
-    await store.commands.call("DEL", "cs:{0}:log:a")
-    other = asyncio.create_task(collect(reader, "b"))
-
-    async with asyncio.timeout(20):
-        with pytest.raises(NotFound):
-            await following
-    await append(store, ending("b", 1, 2))
-    assert await other == [0, 1, 2]
-    await reader.aclose()
-
-
-async def test_log_that_a_crash_has_cut_is_followed_from_where_it_ends(store: Store) -> None:
-    reader = LogReader(store, audit_s=0)
-    reader.start()
-    await start(store, "a", "b")
-    await append(store, deltas("a", 1, 2, "x", "y", "z"))
-    following = asyncio.create_task(collect(reader, "a"))
-    await eventually(lambda: reader.num_logs == 1)
-
-    await store.commands.call("EVAL", CUT_AFTER_FIRST_DELTA, 0)
-    await append(store, ending("a", 1, 3))
-    other = asyncio.create_task(collect(reader, "b"))
-
-    async with asyncio.timeout(20):
-        assert await following == [0, 1, 2, 3, 4]
-    other.cancel()
-    await reader.aclose()
-
-
 async def test_answer_that_is_cancelled_in_the_queue_ends_its_followers(
     store: Store, reader: LogReader
 ) -> None:
@@ -318,3 +265,48 @@ async def test_reader_closed_right_after_its_start_lets_nobody_wait(store: Store
     for closed in (reader, other):
         with pytest.raises(StoreError):
             await collect(closed, "a")
+
+
+async def test_reader_closed_before_its_feed_is_there_lets_nobody_wait(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who had begun to follow before the feed was there used to wait for ever."""
+    renewing = asyncio.Event()
+
+    async def renew_never(_: LogFeed) -> bool:
+        renewing.set()
+        await asyncio.Event().wait()
+        return True
+
+    monkeypatch.setattr(LogFeed, "renew", renew_never)
+    reader = LogReader(store)
+    reader.start()
+    await start(store, "a")
+    following = asyncio.create_task(collect(reader, "a"))
+    await renewing.wait()
+
+    await reader.aclose()
+
+    async with asyncio.timeout(10):
+        with pytest.raises(StoreError):
+            await following
+
+
+async def test_follower_stops_asking_a_store_that_is_away_once_the_reader_is_dismissed(
+    store: Store, reader: LogReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking = asyncio.Event()
+
+    async def fail(_: LogFeed, request_id: RequestId) -> LogEntry | None:
+        asking.set()
+        raise StoreError("away")
+
+    monkeypatch.setattr(LogFeed, "add", fail)
+    following = asyncio.create_task(collect(reader, "a"))
+    await asking.wait()
+
+    reader.dismiss(NotFound("over"))
+
+    async with asyncio.timeout(10):
+        with pytest.raises(NotFound):
+            await following

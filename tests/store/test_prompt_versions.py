@@ -122,6 +122,27 @@ async def test_the_current_version_is_not_removed_alone(store: Store) -> None:
     assert await numbers(store) == [1, 2]
 
 
+async def test_a_prompt_that_keeps_changing_is_a_conflict(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_versions(store, "one", "two")
+    get = store.prompts.get
+
+    async def get_and_change(
+        tenant: str, name: str, version: int | None = None
+    ) -> NamedPrompt | None:
+        found = await get(tenant, name, version)
+        await add_versions(store, "another")
+        return found
+
+    monkeypatch.setattr(store.prompts, "get", get_and_change)
+
+    with pytest.raises(Conflict) as refusal:
+        await store.prompts.activate("acme", "support", 1)
+
+    assert refusal.value.code == "prompt_changed"
+
+
 async def test_a_removed_prompt_takes_its_versions_along(store: Store) -> None:
     await add_versions(store, "one", "two")
 

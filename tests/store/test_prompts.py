@@ -127,7 +127,7 @@ async def test_texts_that_cannot_be_are_refused_without_repeating_them(
     with pytest.raises(InvalidRequest, match=complaint) as refusal:
         await store.prompts.add(make_prompt(text=text))
 
-    assert refusal.value.param == "text"
+    assert (refusal.value.code, refusal.value.param) == ("invalid_prompt", "text")
     assert len(refusal.value.message) < 100
 
 
@@ -159,8 +159,10 @@ async def test_the_longest_text_and_name_are_taken(store: Store) -> None:
 async def test_a_tenant_has_a_bounded_number_of_prompts(store: Store) -> None:
     await add_many(store, "acme", MAX_PROMPTS_OF_TENANT)
 
-    with pytest.raises(Conflict, match="64 prompts are registered for tenant 'acme'"):
+    with pytest.raises(Conflict, match="64 prompts are registered for tenant 'acme'") as refusal:
         await store.prompts.add(make_prompt("one-more"))
+
+    assert refusal.value.code == "too_many_prompts"
 
     await store.prompts.add(make_prompt("p0", text="replacing needs no room"))
     await store.prompts.add(make_prompt(tenant="acme2"))

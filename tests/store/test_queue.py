@@ -47,7 +47,7 @@ async def test_enqueue_stores_record_and_first_two_events(store: Store) -> None:
 async def test_positions_count_the_requests_before(store: Store) -> None:
     await enqueue(store, "a", "b", "c")
 
-    places = [await store.queue.position(RequestId(name)) for name in "abcd"]
+    places = await store.queue.positions([RequestId(name) for name in "abcd"])
 
     assert places == [Place(0, None), Place(1, None), Place(2, None), None]
     assert await store.queue.depth(MODEL) == 3

@@ -31,6 +31,11 @@ async def is_taken(store: Store, name: str, tenant: str, max_queue: int) -> bool
     return isinstance(place, Place)
 
 
+async def position(store: Store, name: str) -> Place | None:
+    [place] = await store.queue.positions([RequestId(name)])
+    return place
+
+
 async def count_departures(store: Store, spans_ago: int, count: int) -> None:
     """Let so many requests have left the queue in one of the last spans."""
     span = int(time.time() * 1000) // SPAN_MS - spans_ago
@@ -48,7 +53,7 @@ async def test_waiting_makes_up_for_priority(store: Store) -> None:
     await enqueue(store, "old", priority=3)
     await enqueue(store, "young", priority=0)
     await grow_older(store, "old", seconds=29)
-    before = await store.queue.position(RequestId("old"))
+    before = await position(store, "old")
 
     await grow_older(store, "old", seconds=2)
 
@@ -92,8 +97,8 @@ async def test_position_counts_the_tenants_own_requests_only(store: Store) -> No
     await enqueue(store, *(f"a{i}" for i in range(5)), tenant="acme")
     await enqueue(store, "b0", "b1", tenant="brown")
 
-    assert await store.queue.position(RequestId("b1")) == Place(1, None)
-    assert await store.queue.position(RequestId("a4")) == Place(4, None)
+    assert await position(store, "b1") == Place(1, None)
+    assert await position(store, "a4") == Place(4, None)
     assert await store.queue.depth(MODEL) == 7
 
 
@@ -102,7 +107,7 @@ async def test_position_is_known_until_the_claim(store: Store) -> None:
 
     await claim_names(store, "w", limit=2)
 
-    places = [await store.queue.position(RequestId(name)) for name in "abc"]
+    places = await store.queue.positions([RequestId(name) for name in "abc"])
     assert [place and place.position for place in places] == [None, None, 0]
 
 
@@ -146,8 +151,8 @@ async def test_eta_follows_from_turns_and_pace(store: Store) -> None:
     await enqueue(store, "b0", "b1", tenant="brown")
     await count_departures(store, spans_ago=1, count=10)
 
-    near = await store.queue.position(RequestId("b1"))
-    far = await store.queue.position(RequestId("a49"))
+    near = await position(store, "b1")
+    far = await position(store, "a49")
 
     assert near is not None
     assert far is not None
@@ -161,11 +166,11 @@ async def test_pace_remembers_a_minute_and_no_more(store: Store) -> None:
     for spans_ago in range(6, 60):
         await count_departures(store, spans_ago, 100)
     await enqueue(store, "a", "b", "c")
-    unknown = await store.queue.position(RequestId("c"))
+    unknown = await position(store, "c")
 
     await claim_names(store, "w", limit=1)
 
-    known = await store.queue.position(RequestId("c"))
+    known = await position(store, "c")
     assert unknown == Place(2, None)
     assert known is not None
     assert known.eta_ms is not None

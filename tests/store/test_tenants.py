@@ -121,8 +121,10 @@ async def test_there_is_a_bounded_number_of_tenants(
     for name in ("a", "b"):
         await store.tenants.add(Tenant(name))
 
-    with pytest.raises(Conflict, match="2 tenants"):
+    with pytest.raises(Conflict, match="2 tenants") as refusal:
         await store.tenants.add(Tenant("c"))
+
+    assert refusal.value.code == "too_many_tenants"
 
 
 async def test_a_closed_tenant_cannot_be_changed_or_added_until_it_is_forgotten(
@@ -138,8 +140,9 @@ async def test_a_closed_tenant_cannot_be_changed_or_added_until_it_is_forgotten(
     assert closed is not None
     assert closed.is_closed
     assert await store.tenants.update("acme", models=("tiny",)) is None
-    with pytest.raises(Conflict, match="there is a tenant 'acme'"):
+    with pytest.raises(Conflict, match="there is a tenant 'acme'") as refusal:
         await store.tenants.add(Tenant("acme"))
+    assert refusal.value.code == "tenant_exists"
     await store.tenants.forget("acme")
     assert not (await store.tenants.add(Tenant("acme"))).is_closed
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from chatserve.error_codes import ErrorCode
 
-PACKAGE = Path(__file__).parents[2] / "chatserve"
+TESTS = Path(__file__).parents[1]
+PACKAGE = TESTS.parent / "chatserve"
 
 LITERAL = re.compile(r'\bcode(?:: str)?\s?=\s?"|error_code="')
 IN_LUA = re.compile(r"'error', '(\w+)'")
@@ -40,3 +41,10 @@ def test_every_code_is_used() -> None:
     ]
 
     assert unused == []
+
+
+def test_every_code_is_named_by_a_test() -> None:
+    """Clients compare with them, so that none may change or go without notice."""
+    sources = "".join(file.read_text() for file in TESTS.rglob("test_*.py"))
+
+    assert [code.name for code in ErrorCode if f'"{code.value}"' not in sources] == []

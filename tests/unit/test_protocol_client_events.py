@@ -162,6 +162,8 @@ def test_error_of_a_create_keeps_its_lane_and_id() -> None:
 def test_cancel_names_a_response_or_a_lane() -> None:
     assert parse("response.cancel", response_id="resp_1") == Cancel(Envelope(), "resp_1")
     assert parse("response.cancel", stream_id="a") == Cancel(Envelope("a"), None)
+    members = {"event_id": "e2", "chatserve:create_event_id": "e1"}
+    assert parse("response.cancel", **members) == Cancel(Envelope(None, "e2"), None, "e1")
 
 
 def test_resume_starts_at_the_first_event_unless_told_otherwise() -> None:

@@ -77,7 +77,7 @@ def test_description_is_short_whatever_was_received(value: Any, expected: str) -
         (Conflict("no"), "invalid_request"),
         (NotFound("no"), "not_found"),
         (QueueFull("full", retry_after_s=2), "too_many_requests"),
-        (Unavailable("away"), "server_error"),
+        (Unavailable("away", code="no_worker"), "server_error"),
         (AnswerFailed("lost"), "server_error"),
     ],
 )

@@ -1,4 +1,5 @@
--- End the requests that wait and whose time is over, of all models, also where no worker claims.
+-- End the requests that wait and whose time is over, of all models, also where no worker claims;
+-- and those that came back from a worker and that no other one has taken for long.
 --
 -- Keys:      deadlines; request, response, log:{id} of each; those of fair_queue.lua of their
 --            models; and those of finish

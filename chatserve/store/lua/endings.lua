@@ -96,17 +96,27 @@ local function bury(id, finish_reason, error_code, error_message)
   finish(id, answer)
 end
 
--- End a request that waits and whose time is over.
+-- How long an answer that has lost its worker waits for another one: a model may be replaced
+-- meanwhile, but its readers must not wait for one that never comes.
+local MAX_WORKERLESS_MS = 10 * 60 * 1000
+
+-- End a request that waits and whose time is over, or that no worker has taken over.
 local function bury_overdue(id, now)
   local request = redis.call('HMGET', KEY.request .. id,
-    'model', 'tenant', 'enqueued_ms', 'timeout_ms')
+    'model', 'tenant', 'enqueued_ms', 'timeout_ms', 'deadline_ms')
   leave_line(id, request[1], request[2])
+  if not request[5] or tonumber(request[5]) > now then
+    bury(id, 'error', 'worker_lost', string.format(
+      'no worker has gone on with this request for %d minutes', MAX_WORKERLESS_MS / 60000))
+    return
+  end
   bury(id, 'error', 'deadline_exceeded', string.format(
     'the request still waited %.1f s after it was queued, its timeout is %g s',
     (now - request[3]) / 1000, request[4] / 1000))
 end
 
--- Take a request from its owner: back to its place in the queue, or to its end if it was cancelled.
+-- Take a request from its owner: back to its place in the queue, where it waits for a bounded time,
+-- or to its end if it was cancelled.
 local function give_back(id)
   local request = redis.call('HMGET', KEY.request .. id, 'model', 'tenant', 'cancelled')
   local model, tenant, cancelled = unpack(request)
@@ -117,7 +127,7 @@ local function give_back(id)
   redis.call('HDEL', KEY.request .. id, 'owner')
   keep_alive(id)
   end_lease(id, model, tenant)
-  enter_line(id)
+  enter_line(id, now_ms() + MAX_WORKERLESS_MS)
   ring(model)
 end
 

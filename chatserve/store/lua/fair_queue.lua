@@ -12,7 +12,8 @@
 --                         waited at the last turn, which is that tenant's, as it was then, unless
 --                         all that it had was meant for another worker (claim.lua)
 --   pace:{model}          how many requests left the queue, by spans of ten seconds
---   deadlines             requests of all models that wait and must end by a time, by that time
+--   deadlines             requests of all models that wait and must end by a time, by that time:
+--                         those with a timeout, and those that came back from a worker
 --
 -- 1. A counter stands in `waiting` or in `counters`, never in both. It only grows.
 -- 2. A tenant that comes to wait is lifted to the lowest counter in `waiting`, or to `floor` when
@@ -90,8 +91,9 @@ local function has_room(model, tenant, max_queue)
   return own < math.max(1, math.floor(max_queue / tenants))
 end
 
--- Put a request that has no owner into its tenant's line.
-local function enter_line(id)
+-- Put a request that has no owner into its tenant's line. It ends at its deadline, or at `until_ms`
+-- if that is given and sooner.
+local function enter_line(id, until_ms)
   local request = redis.call('HMGET', KEY.request .. id, 'model', 'tenant', 'score', 'deadline_ms')
   local model, tenant, score, deadline_ms = unpack(request)
   local waiting, counters = KEY.waiting .. model, KEY.counters .. model
@@ -103,7 +105,8 @@ local function enter_line(id)
   end
   redis.call('ZADD', line, score, id)
   change_depth(model, 1)
-  if deadline_ms then redis.call('ZADD', KEY.deadlines, deadline_ms, id) end
+  local ends_ms = math.min(deadline_ms or math.huge, until_ms or math.huge)
+  if ends_ms < math.huge then redis.call('ZADD', KEY.deadlines, ends_ms, id) end
   renew(waiting)
   renew(line)
 end

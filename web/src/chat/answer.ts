@@ -153,8 +153,11 @@ function withQueue(answer: Answer, position: number, etaMs: number | null): Answ
   return isWaiting ? { ...answer, phase: "queued", queue: { position, etaMs } } : answer;
 }
 
+/**
+ * The snapshot stands for all events up to its number. It may be a smaller one than was seen: a
+ * store that has lost the newest events makes others under their numbers.
+ */
 function withSnapshot(answer: Answer, event: GapEvent, atMs: number): Answer {
-  if (event.to <= answer.lastSequence) return answer;
   const isBlank = event.snapshot === "";
   return {
     ...answer,
