@@ -1,13 +1,16 @@
 """uvicorn's two protocols, with the bounds and the speed that this service needs of them.
 
-Owns what happens below the application on one TCP connection. Three things differ from uvicorn:
+Owns what happens below the application on one TCP connection. Four things differ from uvicorn:
 
 1. A request line with its headers must arrive in a bounded time, the first bytes included. uvicorn
    waits for ever for a peer that says nothing, or a byte now and then, be it of the headers or of
    a body that has been refused already.
 2. What an ended WebSocket has not delivered after a while is dropped with its connection. Closing
    alone waits for a peer that has vanished until the kernel gives it up, a quarter of an hour.
-3. The application finds the protocol under `SOCKET` in its scope, and may write a batch of text
+3. A handshake is answered. uvicorn parses it twice, and waits for ever for the rest of one that its
+   second parser refuses, whose limits are narrower. What a peer sends ahead of our answer is kept
+   until then; uvicorn drops a part of it and fails at another.
+4. The application finds the protocol under `SOCKET` in its scope, and may write a batch of text
    frames with one system call, without the layers in between.
 """
 
@@ -15,6 +18,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
+from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
@@ -25,6 +29,8 @@ SOCKET = "chatserve.socket"
 
 HEADER_TIMEOUT_S = 15.0
 LINGER_S = 5.0
+
+_BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 # RFC 6455, section 5.2: the last frame of a message (0x80), and it is text (0x01).
 _TEXT = b"\x81"
@@ -54,7 +60,9 @@ class HttpProtocol(H11Protocol):
 
     def handle_websocket_upgrade(self, event: Any) -> None:
         self._stop_waiting()
+        early, _ = self.conn.trailing_data
         super().handle_websocket_upgrade(event)
+        cast(SocketProtocol, self.transport.get_protocol()).end_of_handshake(early)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
@@ -72,9 +80,23 @@ class HttpProtocol(H11Protocol):
 class SocketProtocol(WebSocketsSansIOProtocol):
     """A WebSocket that writes in batches and does not outlive its end for long.
 
-    Owns: nothing beyond what it inherits.
+    Owns: what arrived ahead of the answer to its handshake.
     Used from: the event loop.
     """
+
+    _early = b""
+
+    def end_of_handshake(self, early: bytes) -> None:
+        """Take note that the handshake has been received whole, and what came right behind it.
+
+        What is no request by now never will be one: it is refused. Otherwise nothing is read until
+        the application has accepted, as frames mean nothing before.
+        """
+        if self.handshake_initiated:
+            self._early = early
+            self.transport.pause_reading()
+        else:
+            self._refuse()
 
     @property
     def is_writable(self) -> bool:
@@ -97,9 +119,26 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         await super().run_asgi()
         self._drop_later()
 
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send what the application has to say; once it has accepted, frames are read."""
+        await super().send(message)
+        if message["type"] == "websocket.accept" and not self.transport.is_closing():
+            self.transport.resume_reading()
+            early, self._early = self._early, b""
+            if early:
+                self.data_received(early)
+
     def keepalive_timeout(self) -> None:
         self.queue.put_nowait({"type": "websocket.disconnect", "code": CloseCode.INTERNAL_ERROR})
         super().keepalive_timeout()
+        self._drop_later()
+
+    def _refuse(self) -> None:
+        """Send what the parser has to say of a handshake that it did not like, and close."""
+        refusal = b"".join(self.conn.data_to_send())
+        self.transport.write(refusal or _BAD_REQUEST)
+        self.handshake_complete = self.close_sent = True
+        self.transport.close()
         self._drop_later()
 
     def _drop_later(self) -> None:
