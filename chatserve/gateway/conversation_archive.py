@@ -7,14 +7,17 @@ export of everything is streamed, one conversation in memory at a time.
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
 
 from chatserve.error_codes import ErrorCode
-from chatserve.errors import ClientError, StoreError, TooManyInFlight
+from chatserve.errors import ClientError, StoreError, TooManyInFlight, Unauthenticated
+from chatserve.gateway.access import while_access_lasts
 from chatserve.gateway.conversations import session_of
 from chatserve.gateway.identity import identity_of
 from chatserve.gateway.ids import new_id
@@ -49,11 +52,23 @@ async def export_conversation(request: Request) -> Response:
     return json_response({**archive_head(), "conversations": [archived]})
 
 
-async def export_conversations(request: Request) -> Response:
-    """Serve `GET /v1/chatserve/conversations/export`: all of the caller's, archived ones too."""
-    services: Services = request.app.state.services
-    document = _document(services.store.sessions, identity_of(request).owner)
-    return StreamingResponse(document, media_type="application/json")
+class ExportConversations:
+    """`GET /v1/chatserve/conversations/export`: all of the caller's, archived ones too.
+
+    Owns: nothing.
+    Used from: the event loop.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        services: Services = request.app.state.services
+        document = _document(services.store.sessions, identity_of(request).owner)
+        # Whoever loses access in the middle gets a body that breaks off, which no reader takes for
+        # a whole document.
+        with suppress(Unauthenticated):
+            async with while_access_lasts(request):
+                reply = StreamingResponse(document, media_type="application/json")
+                await reply(scope, receive, send)
 
 
 class ImportConversations:
@@ -218,7 +233,7 @@ OPERATIONS = (
 def routes() -> list[BaseRoute]:
     """Return the routes of this module."""
     return [
-        Route(f"{_PATH}/export", export_conversations, methods=["GET"]),
+        Route(f"{_PATH}/export", ExportConversations(), methods=["GET"]),
         Route(f"{_PATH}/import", ImportConversations().serve, methods=["POST"]),
         Route(f"{_PATH}/{{conversation_id}}/export", export_conversation, methods=["GET"]),
     ]
