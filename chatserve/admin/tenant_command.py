@@ -5,7 +5,7 @@ Owns the actions and what they print. The rules and bounds are the store's.
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TextIO
+from typing import Any, TextIO
 
 from chatserve.admin.output import write_text
 from chatserve.admin.quota_flags import TENANT_QUOTAS, quotas_in_words, with_flags
@@ -90,9 +90,15 @@ async def _known(store: Store, name: str) -> Tenant:
 
 def _printed(tenants: Sequence[Tenant], config: TenantConfig) -> str:
     if config.as_json:
-        documents = [{**asdict(tenant), "quotas": tenant.quotas.to_dict()} for tenant in tenants]
+        documents = [_document(tenant) for tenant in tenants]
         return dump_json(documents if config.action == "list" else documents[0]) + "\n"
     return as_table(_HEADINGS, map(_row, tenants))
+
+
+def _document(tenant: Tenant) -> dict[str, Any]:
+    document = {**asdict(tenant), "quotas": tenant.quotas.to_dict()}
+    del document["mark"]  # of no use to anybody else
+    return document
 
 
 def _row(tenant: Tenant) -> tuple[str, ...]:

@@ -193,9 +193,7 @@ def _order(request: Request, body: ResponseRequest) -> Order:
             param="Idempotency-Key",
         )
     response_id = (
-        new_id("resp_", identity.tenant)
-        if key is None
-        else id_of_event("resp_", identity.owner, key, "")
+        new_id("resp_", identity.tenant) if key is None else id_of_event("resp_", identity, key, "")
     )
     return Order(
         body, RequestId(response_id), identity, is_repeatable=key is not None, is_http=True

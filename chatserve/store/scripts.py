@@ -17,7 +17,7 @@ from importlib import resources
 from chatserve.store.keys import lua_constants
 
 # Each may use what stands before it.
-_SHARED = ("common", "fair_queue", "limits", "usage", "conversation", "endings", "tenants")
+_SHARED = ("common", "fair_queue", "limits", "usage", "tenants", "conversation", "endings")
 
 
 @dataclass(frozen=True, slots=True)
