@@ -22,6 +22,8 @@ Event = dict[str, Any]
 async def events_of(store: Store, answer: Answer, after: int = -1) -> AsyncGenerator[Event, None]:
     """Yield the events numbered above `after`, as they come, up to the terminal one.
 
+    That one comes also to whoever has it, so that every reader learns that there is no more.
+
     Raises:
         NotFound: The log is gone, and so is the response, or it never ended.
         StoreError: The store does not answer.
@@ -30,7 +32,7 @@ async def events_of(store: Store, answer: Answer, after: int = -1) -> AsyncGener
     try:
         async for entry in answer.entries:
             event = projector.project(entry.sequence_number, entry.event)
-            if entry.sequence_number > after:
+            if entry.sequence_number > after or entry.event.kind.is_terminal:
                 after = entry.sequence_number
                 yield event
     except NotFound:

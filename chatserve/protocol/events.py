@@ -185,10 +185,8 @@ def gap_events(
     """Return what a resume gets when the log is gone: a snapshot, and the terminal event.
 
     The snapshot stands for the events between the reader's last one and the terminal one, which has
-    its own number, `last_sequence`. Whoever has that one already gets nothing.
+    its own number, `last_sequence`. Whoever has that one already gets it once more.
     """
-    if starting_after >= last_sequence:
-        return []
     gap = {
         "type": "chatserve:response.gap",
         "response_id": head.response_id,
