@@ -6,8 +6,8 @@ export of everything is streamed, one conversation in memory at a time.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 
 import orjson
 from starlette.requests import Request
@@ -38,7 +38,7 @@ from chatserve.store.sessions import Message, MessageStatus, NewSession, Session
 
 _PATH = "/v1/chatserve/conversations"
 _PAGE = 50
-_MAX_IMPORTS = 4
+_MAX_STORING = 4
 
 MAX_IMPORT_BYTES = 16 * 2**20
 """The largest document; larger ones come in parts, as its conversations stand for themselves."""
@@ -74,40 +74,65 @@ class ExportConversations:
 class ImportConversations:
     """`POST /v1/chatserve/conversations/import`.
 
-    A document is large, and so is what is made of it: each user imports one at a time.
+    A document is large, and so is what is made of it: each user imports one at a time, and only a
+    few users at once. Those count from when their documents are there, as one may take its time.
 
-    Owns: who imports.
+    Owns: who imports, and how many documents are being stored.
     Used from: the event loop.
     """
 
     def __init__(self) -> None:
         self._importing: set[Owner] = set()
+        self._num_storing = 0
 
     async def serve(self, request: Request) -> Response:
         """Store all conversations of a document, or none."""
         owner = identity_of(request).owner
-        if owner in self._importing or len(self._importing) >= _MAX_IMPORTS:
-            raise TooManyInFlight(
-                "an import is under way: try again when it has ended",
-                code=ErrorCode.IMPORT_IN_PROGRESS,
-            )
+        if owner in self._importing:
+            raise _in_progress()
         self._importing.add(owner)
         try:
-            return await _import(request, owner)
+            raw = await read_body(request, MAX_IMPORT_BYTES)
+            with self._storing():
+                async with while_access_lasts(request):
+                    return await _import(request, owner, raw)
         finally:
             self._importing.discard(owner)
 
+    @contextmanager
+    def _storing(self) -> Iterator[None]:
+        if self._num_storing >= _MAX_STORING:
+            raise _in_progress()
+        self._num_storing += 1
+        try:
+            yield
+        finally:
+            self._num_storing -= 1
 
-async def _import(request: Request, owner: Owner) -> Response:
+
+def _in_progress() -> TooManyInFlight:
+    return TooManyInFlight(
+        "an import is under way: try again when it has ended", code=ErrorCode.IMPORT_IN_PROGRESS
+    )
+
+
+async def _import(request: Request, owner: Owner, raw: bytes) -> Response:
     services: Services = request.app.state.services
-    raw = await read_body(request, MAX_IMPORT_BYTES)
     archive = await asyncio.to_thread(parse_archive, raw)
     session_ids = [new_id("conv_", owner.tenant) for _ in archive.conversations]
+    # Hidden until all are there: what a kill or a cancellation leaves of them runs out by itself.
     try:
         for session_id, archived in zip(session_ids, archive.conversations, strict=True):
             await services.store.sessions.create(
-                owner, session_id, _new_session(archived), _messages(archived), is_tree=True
+                owner,
+                session_id,
+                _new_session(archived),
+                _messages(archived),
+                is_tree=True,
+                is_hidden=True,
             )
+        if session_ids:
+            await services.store.sessions.show(owner, session_ids)
     except (ClientError, StoreError):
         await _forget(services.store.sessions, session_ids)
         raise
