@@ -39,12 +39,16 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """One authenticated caller. `key_id` names the key, and is empty where there are no keys."""
+    """One authenticated caller. `key_id` names the key, and is empty where there are no keys.
+
+    `tenant_mark` tells their tenant from one of the same name that was removed before it was made.
+    """
 
     tenant: str
     user: str
     role: Role = Role.MEMBER
     key_id: str = ""
+    tenant_mark: str = ""
 
     @property
     def owner(self) -> Owner:

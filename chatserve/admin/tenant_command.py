@@ -5,6 +5,7 @@ Owns the actions, what they print, and what they ask. The rules and bounds are t
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 from chatserve.admin.output import Console, write_lines, write_text
 from chatserve.admin.quota_flags import TENANT_QUOTAS, quotas_in_words, with_flags
@@ -121,9 +122,15 @@ def _models(config: TenantConfig) -> tuple[str, ...] | None:
 
 def _printed(tenants: Sequence[Tenant], config: TenantConfig) -> str:
     if config.as_json:
-        documents = [{**asdict(tenant), "quotas": tenant.quotas.to_dict()} for tenant in tenants]
+        documents = [_document(tenant) for tenant in tenants]
         return dump_json(documents if config.action == "list" else documents[0]) + "\n"
     return as_table(_HEADINGS, map(_row, tenants))
+
+
+def _document(tenant: Tenant) -> dict[str, Any]:
+    document = {**asdict(tenant), "quotas": tenant.quotas.to_dict()}
+    del document["mark"]  # of no use to anybody else
+    return document
 
 
 def _row(tenant: Tenant) -> tuple[str, ...]:

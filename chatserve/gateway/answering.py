@@ -128,7 +128,7 @@ class Answering:
         if event_id is None:
             return new_id("resp_", self._identity.tenant)
         scope = "" if event.request.fields.store else self._connection_nonce
-        return id_of_event("resp_", self._identity.owner, event_id, scope)
+        return id_of_event("resp_", self._identity, event_id, scope)
 
     def _check_in_flight(self) -> None:
         limit = self._services.limits.max_in_flight

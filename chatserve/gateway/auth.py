@@ -18,8 +18,7 @@ key is not made good by a cookie. A query string never holds a credential, since
 """
 
 import asyncio
-from collections.abc import Callable, Collection
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Collection
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -203,14 +202,6 @@ async def authenticate_socket(websocket: WebSocket, services: Services) -> Ident
         raise Ending(CloseCode.TRY_AGAIN_LATER, "the store cannot be reached") from None
     set_identity(websocket.scope, account.identity, grant)
     return account.identity
-
-
-def watching_access(
-    websocket: WebSocket, services: Services, end: Callable[[Ending], None]
-) -> AbstractAsyncContextManager[None]:
-    """Have `end` called, while the context is open, when an authenticated socket loses access."""
-    ending = Ending(CloseCode.POLICY, "this access has ended: show a valid key")
-    return services.directory.watching(grant_of(websocket), lambda: end(ending))
 
 
 async def _first_message(websocket: WebSocket, timeout_s: float) -> Credential:

@@ -15,10 +15,12 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from chatserve.engine.api import GenerationRequest, Outcome, RequestId, SamplingParams, Usage
 from chatserve.errors import ClientError, StoreError
+from chatserve.gateway.access import while_access_lasts
 from chatserve.gateway.admission import (
     check_choices,
     check_prompt,
@@ -79,6 +81,7 @@ async def reply_to_completion(
     Raises:
         ClientError, StoreError: Nothing has been sent yet.
     """
+    request = Request(scope)
     check_choices(completion.reply.n, services.config.max_queue)
     drafts = _drafts(completion, services.config.request_timeout_s)
     record = drafts[0].record
@@ -95,9 +98,10 @@ async def reply_to_completion(
         for answer in answers:  # the last one leaves the least
             headers |= limit_headers(answer.place.allowances) if answer.place else {}
         if completion.reply.stream:
-            await send_events(receive, send, partial(_stream, answers, writer), headers)
+            await send_events(receive, send, partial(_stream, request, answers, writer), headers)
             return
-        choices = await until_disconnect(receive, run_together(map(_collect, answers)))
+        async with while_access_lasts(request):
+            choices = await until_disconnect(receive, run_together(map(_collect, answers)))
     if choices is not None:
         reply = json_response(writer.whole(choices), headers=headers)
         await reply(scope, receive, send)
@@ -160,7 +164,9 @@ async def _collect(answer: Answer) -> Choice:
     return Choice("".join(texts), finish_reason(outcome), outcome.usage)
 
 
-async def _stream(answers: Sequence[Answer], writer: AnswerWriter, write: Write) -> None:
+async def _stream(
+    request: Request, answers: Sequence[Answer], writer: AnswerWriter, write: Write
+) -> None:
     """Write the frames of a stream; an error after the start is a frame, and the last one.
 
     Each choice begins after the one before it: the official client counts on that.
@@ -168,10 +174,11 @@ async def _stream(answers: Sequence[Answer], writer: AnswerWriter, write: Write)
     has_begun = [asyncio.Event() for _ in (None, *answers)]
     has_begun[0].set()
     try:
-        usages = await run_together(
-            _stream_choice(index, answer, writer, write, has_begun)
-            for index, answer in enumerate(answers)
-        )
+        async with while_access_lasts(request):
+            usages = await run_together(
+                _stream_choice(index, answer, writer, write, has_begun)
+                for index, answer in enumerate(answers)
+            )
         if writer.include_usage:
             await write(data_frame(writer.usage_chunk(usages)))
         await write(DONE)

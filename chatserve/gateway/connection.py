@@ -51,8 +51,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from chatserve import __version__
 from chatserve.errors import ClientError, RateLimited, StoreError
+from chatserve.gateway.access import watching_access
 from chatserve.gateway.answering import Answering
-from chatserve.gateway.auth import authenticate_socket, watching_access
+from chatserve.gateway.auth import authenticate_socket
 from chatserve.gateway.ending import Ending, PeerGone
 from chatserve.gateway.identity import identity_of, is_authenticated
 from chatserve.gateway.ids import new_id
@@ -190,7 +191,7 @@ class Connection:
 
                 lifetime_s = self._services.config.connection_lifetime_s
                 with noticing(self._services.drain, lifetime_s, take_leave):
-                    async with watching_access(self._websocket, self._services, end_now):
+                    async with watching_access(self._websocket, end_now):
                         await self._receive(answering)
         except* (PeerGone, Ending) as ends:
             end = _first(ends)

@@ -6,15 +6,18 @@ export is streamed, a piece of a conversation in memory at a time.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
 
 from chatserve.error_codes import ErrorCode
-from chatserve.errors import ClientError, StoreError, TooManyInFlight
+from chatserve.errors import ClientError, StoreError, TooManyInFlight, Unauthenticated
+from chatserve.gateway.access import while_access_lasts
 from chatserve.gateway.conversation_reading import ConversationReading
 from chatserve.gateway.conversations import session_of
 from chatserve.gateway.identity import identity_of
@@ -36,63 +39,106 @@ from chatserve.store.sessions import Message, MessageStatus, NewSession, Session
 
 _PATH = "/v1/chatserve/conversations"
 _PAGE = 50
-_MAX_IMPORTS = 4
+_MAX_STORING = 4
 _CLOSED = b"]}"
 
 MAX_IMPORT_BYTES = 16 * 2**20
 """The largest document; larger ones come in parts, as its conversations stand for themselves."""
 
 
-async def export_conversation(request: Request) -> Response:
-    """Serve `GET /v1/chatserve/conversations/{id}/export`."""
-    services: Services = request.app.state.services
-    session = await session_of(request)
-    return _export(services, _only(session))
+class Export:
+    """`GET …/conversations/{id}/export`, and that of all of the caller's, archived ones too.
+
+    Owns: nothing beyond its values.
+    Used from: the event loop.
+    """
+
+    def __init__(self, sessions_of: Callable[[Request], Awaitable[AsyncIterator[Session]]]) -> None:
+        """`sessions_of` returns what a request asks for, or raises NotFound."""
+        self._sessions_of = sessions_of
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        services: Services = request.app.state.services
+        sessions = await self._sessions_of(request)
+        # Whoever loses access in the middle gets a body that breaks off, which no reader takes for
+        # a whole document.
+        with suppress(Unauthenticated):
+            async with while_access_lasts(request):
+                await _export(services, sessions)(scope, receive, send)
 
 
-async def export_conversations(request: Request) -> Response:
-    """Serve `GET /v1/chatserve/conversations/export`: all of the caller's, archived ones too."""
+async def _one(request: Request) -> AsyncIterator[Session]:
+    return _only(await session_of(request))
+
+
+async def _all_of_caller(request: Request) -> AsyncIterator[Session]:
     services: Services = request.app.state.services
-    return _export(services, _all(services.store.sessions, identity_of(request).owner))
+    return _all(services.store.sessions, identity_of(request).owner)
 
 
 class ImportConversations:
     """`POST /v1/chatserve/conversations/import`.
 
-    A document is large, and so is what is made of it: each user imports one at a time.
+    A document is large, and so is what is made of it: each user imports one at a time, and only a
+    few users at once. Those count from when their documents are there, as one may take its time.
 
-    Owns: who imports.
+    Owns: who imports, and how many documents are being stored.
     Used from: the event loop.
     """
 
     def __init__(self) -> None:
         self._importing: set[Owner] = set()
+        self._num_storing = 0
 
     async def serve(self, request: Request) -> Response:
         """Store all conversations of a document, or none."""
         owner = identity_of(request).owner
-        if owner in self._importing or len(self._importing) >= _MAX_IMPORTS:
-            raise TooManyInFlight(
-                "an import is under way: try again when it has ended",
-                code=ErrorCode.IMPORT_IN_PROGRESS,
-            )
+        if owner in self._importing:
+            raise _in_progress()
         self._importing.add(owner)
         try:
-            return await _import(request, owner)
+            raw = await read_body(request, MAX_IMPORT_BYTES)
+            with self._storing():
+                async with while_access_lasts(request):
+                    return await _import(request, owner, raw)
         finally:
             self._importing.discard(owner)
 
+    @contextmanager
+    def _storing(self) -> Iterator[None]:
+        if self._num_storing >= _MAX_STORING:
+            raise _in_progress()
+        self._num_storing += 1
+        try:
+            yield
+        finally:
+            self._num_storing -= 1
 
-async def _import(request: Request, owner: Owner) -> Response:
+
+def _in_progress() -> TooManyInFlight:
+    return TooManyInFlight(
+        "an import is under way: try again when it has ended", code=ErrorCode.IMPORT_IN_PROGRESS
+    )
+
+
+async def _import(request: Request, owner: Owner, raw: bytes) -> Response:
     services: Services = request.app.state.services
-    raw = await read_body(request, MAX_IMPORT_BYTES)
     archive = await asyncio.to_thread(parse_archive, raw)
     session_ids = [new_id("conv_", owner.tenant) for _ in archive.conversations]
+    # Hidden until all are there: what a kill or a cancellation leaves of them runs out by itself.
     try:
         for session_id, archived in zip(session_ids, archive.conversations, strict=True):
             await services.store.sessions.create(
-                owner, session_id, _new_session(archived), _messages(archived), is_tree=True
+                owner,
+                session_id,
+                _new_session(archived),
+                _messages(archived),
+                is_tree=True,
+                is_hidden=True,
             )
+        if session_ids:
+            await services.store.sessions.show(owner, session_ids)
     except (ClientError, StoreError):
         await _forget(services.store.sessions, session_ids)
         raise
@@ -240,7 +286,7 @@ OPERATIONS = (
 def routes() -> list[BaseRoute]:
     """Return the routes of this module."""
     return [
-        Route(f"{_PATH}/export", export_conversations, methods=["GET"]),
+        Route(f"{_PATH}/export", Export(_all_of_caller), methods=["GET"]),
         Route(f"{_PATH}/import", ImportConversations().serve, methods=["POST"]),
-        Route(f"{_PATH}/{{conversation_id}}/export", export_conversation, methods=["GET"]),
+        Route(f"{_PATH}/{{conversation_id}}/export", Export(_one), methods=["GET"]),
     ]

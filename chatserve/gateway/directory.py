@@ -17,7 +17,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from chatserve.errors import StoreError
@@ -52,7 +52,7 @@ class Account:
 
     @property
     def identity(self) -> Identity:
-        return self.key.identity
+        return replace(self.key.identity, tenant_mark=self.tenant.mark)
 
     @property
     def is_over(self) -> bool:

@@ -3,7 +3,8 @@
 An id is all that a client needs to read or stop an answer while there are no keys, so it cannot be
 guessed. The one exception is the id of a create that carries the client's own `event_id`: it is a
 digest of that and of whose it is, so that the same create sent again, over whichever gateway, names
-the same response.
+the same response. A tenant's mark goes into it, so that one that comes back under the name of a
+tenant that was removed is somebody else.
 """
 
 import hashlib
@@ -11,7 +12,7 @@ import secrets
 
 import orjson
 
-from chatserve.identity import Owner
+from chatserve.identity import Identity
 from chatserve.store.keys import digit_of
 
 _NUM_BYTES = 16
@@ -26,10 +27,11 @@ def new_id(prefix: str, tenant: str | None = None) -> str:
     return prefix + digits if tenant is None else f"{prefix}{digit_of(tenant):x}{digits[1:]}"
 
 
-def id_of_event(prefix: str, owner: Owner, *words: str) -> str:
+def id_of_event(prefix: str, identity: Identity, *words: str) -> str:
     """Return the id of what one user's event with this id asks for.
 
     Another user's event of the same id means something else, and so does any other word.
     """
-    digest = hashlib.blake2b(orjson.dumps([*owner, *words]), digest_size=_NUM_BYTES).hexdigest()
-    return f"{prefix}{digit_of(owner.tenant):x}{digest[1:]}"
+    named = orjson.dumps([*identity.owner, identity.tenant_mark, *words])
+    digest = hashlib.blake2b(named, digest_size=_NUM_BYTES).hexdigest()
+    return f"{prefix}{digit_of(identity.tenant):x}{digest[1:]}"

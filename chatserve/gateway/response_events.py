@@ -32,6 +32,8 @@ Event = dict[str, Any]
 async def events_of(store: Store, answer: Answer, after: int = -1) -> AsyncGenerator[Event, None]:
     """Yield the events numbered above `after`, as they come, up to the terminal one.
 
+    That one comes also to whoever has it, so that every reader learns that there is no more.
+
     Raises:
         NotFound: The log is gone, and so is the response, or it never ended.
         StoreError: The store does not answer.
@@ -70,7 +72,8 @@ class _Reader:
         event = self._projector.project(number, entry.event)
         if self._has_lost:
             return self._make_up(event, is_last=entry.event.kind.is_terminal)
-        if number <= self.after:
+        # Whoever has the last event already gets it once more, so that every resume ends with one.
+        if number <= self.after and not entry.event.kind.is_terminal:
             return []
         self.after = number
         return [event]

@@ -27,6 +27,7 @@ from chatserve.errors import (
     StoreError,
     TooManyInFlight,
 )
+from chatserve.gateway.access import while_access_lasts
 from chatserve.gateway.creating import answer_to
 from chatserve.gateway.disconnect import until_disconnect
 from chatserve.gateway.generation import Answer
@@ -95,13 +96,14 @@ class CreateResponse:
         async with answer_to(services, order) as answer:
             headers = _headers(order, answer)
             if order.request.stream:
-                await send_events(receive, send, partial(_stream, services, answer, -1), headers)
+                await send_events(receive, send, partial(_stream, request, answer, -1), headers)
                 return
             if order.request.fields.background:
                 response = await response_object(services.store, answer.record)
                 reply: Response | None = json_response(response, headers=headers)
             else:
-                reply = await until_disconnect(receive, _whole(services, answer, headers))
+                async with while_access_lasts(request):
+                    reply = await until_disconnect(receive, _whole(services, answer, headers))
         if reply is not None:
             await reply(scope, receive, send)
 
@@ -136,7 +138,7 @@ class GetResponse:
             services.connection_counts.counted(identity),
             services.generations.resume(record) as answer,
         ):
-            await send_events(receive, send, partial(_stream, services, answer, after), headers)
+            await send_events(receive, send, partial(_stream, request, answer, after), headers)
 
     @asynccontextmanager
     async def _counted(self, owner: Owner) -> AsyncIterator[None]:
@@ -193,9 +195,7 @@ def _order(request: Request, body: ResponseRequest) -> Order:
             param="Idempotency-Key",
         )
     response_id = (
-        new_id("resp_", identity.tenant)
-        if key is None
-        else id_of_event("resp_", identity.owner, key, "")
+        new_id("resp_", identity.tenant) if key is None else id_of_event("resp_", identity, key, "")
     )
     return Order(
         body, RequestId(response_id), identity, is_repeatable=key is not None, is_http=True
@@ -211,10 +211,14 @@ def _headers(order: Order, answer: Answer) -> dict[str, str]:
     }
 
 
-async def _stream(services: Services, answer: Answer, after: int, write: Write) -> None:
+async def _stream(request: Request, answer: Answer, after: int, write: Write) -> None:
     """Write the frames of a stream; an error after the start is an event, and the last one."""
+    services: Services = request.app.state.services
     try:
-        async with aclosing(events_of(services.store, answer, after)) as events:
+        async with (
+            while_access_lasts(request),
+            aclosing(events_of(services.store, answer, after)) as events,
+        ):
             async for event in events:
                 await write(event_frame(event))
     except (ClientError, StoreError) as error:

@@ -10,6 +10,7 @@ Owns two refusals that come before any routing, equal for HTTP and WebSocket. Kn
 """
 
 import ipaddress
+import re
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -21,6 +22,9 @@ from chatserve.error_codes import ErrorCode
 from chatserve.errors import Forbidden
 from chatserve.gateway.replies import error_response
 from chatserve.protocol.errors import describe
+
+# RFC 9110, section 7.2, but no user and nothing that is encoded: a name or an address, and a port.
+_HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?")
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -106,7 +110,12 @@ class Gatekeeper:
 
 
 def _split_host(host: str) -> tuple[str, int | None]:
-    """Return name and port of a Host header; a port that is no number makes the name empty."""
+    """Return name and port of a Host header, or of an origin's end; of anything else no name.
+
+    Parsers disagree about which part of a longer authority is the host, so there must be no more.
+    """
+    if not _HOST.fullmatch(host):
+        return "", None
     try:
         parts = urlsplit(f"//{host}")
         name = parts.hostname or ""

@@ -10,7 +10,10 @@ Owns what happens below the application on one TCP connection. Four things diffe
 3. An HTTP client that takes nothing of its reply for a while is dropped. An event stream otherwise
    waits for it as long as the kernel does, or its peer's kernel acknowledges. On a WebSocket the
    application sees to that, since it has a close frame to send.
-4. The application finds the protocol under `SOCKET` in its scope, and may write a batch of text
+4. A handshake is answered. uvicorn parses it twice, and waits for ever for the rest of one that its
+   second parser refuses, whose limits are narrower. What a peer sends ahead of our answer is kept
+   until then; uvicorn drops a part of it and fails at another.
+5. The application finds the protocol under `SOCKET` in its scope, and may write a batch of text
    frames with one system call, without the layers in between.
 """
 
@@ -18,6 +21,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
+from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
@@ -29,6 +33,8 @@ SOCKET = "chatserve.socket"
 HEADER_TIMEOUT_S = 15.0
 LINGER_S = 5.0
 STALL_S = 30.0
+
+_BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 # RFC 6455, section 5.2: the last frame of a message (0x80), and it is text (0x01).
 _TEXT = b"\x81"
@@ -59,7 +65,9 @@ class HttpProtocol(H11Protocol):
 
     def handle_websocket_upgrade(self, event: Any) -> None:
         self._stop_waiting()
+        early, _ = self.conn.trailing_data
         super().handle_websocket_upgrade(event)
+        cast(SocketProtocol, self.transport.get_protocol()).end_of_handshake(early)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -102,9 +110,23 @@ class HttpProtocol(H11Protocol):
 class SocketProtocol(WebSocketsSansIOProtocol):
     """A WebSocket that writes in batches and does not outlive its end for long.
 
-    Owns: nothing beyond what it inherits.
+    Owns: what arrived ahead of the answer to its handshake.
     Used from: the event loop.
     """
+
+    _early = b""
+
+    def end_of_handshake(self, early: bytes) -> None:
+        """Take note that the handshake has been received whole, and what came right behind it.
+
+        What is no request by now never will be one: it is refused. Otherwise nothing is read until
+        the application has accepted, as frames mean nothing before.
+        """
+        if self.handshake_initiated:
+            self._early = early
+            self.transport.pause_reading()
+        else:
+            self._refuse()
 
     @property
     def is_writable(self) -> bool:
@@ -127,9 +149,26 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         await super().run_asgi()
         self._drop_later()
 
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send what the application has to say; once it has accepted, frames are read."""
+        await super().send(message)
+        if message["type"] == "websocket.accept" and not self.transport.is_closing():
+            self.transport.resume_reading()
+            early, self._early = self._early, b""
+            if early:
+                self.data_received(early)
+
     def keepalive_timeout(self) -> None:
         self.queue.put_nowait({"type": "websocket.disconnect", "code": CloseCode.INTERNAL_ERROR})
         super().keepalive_timeout()
+        self._drop_later()
+
+    def _refuse(self) -> None:
+        """Send what the parser has to say of a handshake that it did not like, and close."""
+        refusal = b"".join(self.conn.data_to_send())
+        self.transport.write(refusal or _BAD_REQUEST)
+        self.handshake_complete = self.close_sent = True
+        self.transport.close()
         self._drop_later()
 
     def _drop_later(self) -> None:

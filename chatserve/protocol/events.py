@@ -196,11 +196,9 @@ def gap_events(
     """Return what a resume gets when the log is gone: a snapshot, and the terminal event.
 
     The snapshot stands for the events between the reader's last one and the terminal one, which has
-    its own number, `last_sequence`. Whoever has that one already gets nothing, and whoever has a
-    greater one everything, since what they have was lost and written again.
+    its own number, `last_sequence`. Whoever has that one gets it once more and nothing else;
+    whoever has a greater one gets everything, since what they have was lost and written again.
     """
-    if starting_after == last_sequence:
-        return []
     if starting_after > last_sequence:
         starting_after = -1
     gap = gap_event(head, text, starting_after + 1, last_sequence - 1)

@@ -15,7 +15,7 @@ front of each script.
     response:{id}        hash    its own, see (1)   enqueue, claim, append, (2)  Responses
     request:{id}         hash    while in flight    enqueue, claim, append,      the scripts
                                                     join_readers, (2)
-    log:{id}             stream  10 min after end   enqueue, append, (2)         ResponseLog, reader
+    log:{id}             stream  10 min, see (3)    enqueue, append, (2)         ResponseLog, reader
     waiting:{model}      zset    a day, refreshed   enqueue, claim, append, (2)  claim, enqueue
     line:{model, t}      zset    a day, refreshed   enqueue, claim, (2)          claim, QueueLoad
     counters:{model}     zset    a day, refreshed   enqueue, claim, append, (2)  enqueue
@@ -26,7 +26,7 @@ front of each script.
     bell:{model}         stream  one entry, a day   whoever fills the queue      wait_for_work
     leases               zset    while not empty    claim, extend, append, (2)   reap
     inbox:{worker}       stream  a day              cancel, leave_readers        wait_for_work
-    session:{id}         hash    until deleted      Sessions, enqueue, append    Sessions, enqueue
+    session:{id}         hash    until del., (4)     Sessions, enqueue, append    Sessions, enqueue
     messages:{id}        stream  with its session   create, enqueue, append      Sessions
     tree:{id}            hash    with its session   with messages                Sessions, enqueue
     sessions:{owner}     zset    until deleted      with session                 Sessions.list
@@ -54,8 +54,8 @@ front of each script.
     tenants              zset    until removed      put_tenant, forget_tenant    Tenants.list
     key:{id}             hash    until revoked      add, change, rotate, revoke  ApiKeys
     keys                 zset    until revoked      add_key, revoke_key          ApiKeys.list
-    users:{tenant}       zset    until removed      create_session               TenantContents
-    responses:{tenant}   zset    as long as they    enqueue                      TenantContents
+    users:{tenant}       zset    until removed      create, show_sessions        TenantContents
+    responses:{tenant}   zset    as long as they    enqueue, append, (2)         TenantContents
     tenant-bell          stream  a day              whoever writes the four      TenantBell
     login:{digest}       string  7 days, refreshed  begin_login                  Logins.find
     logins:{key}         zset    30 days            begin_login, end_login       begin_login
@@ -65,6 +65,8 @@ front of each script.
     as long as the record itself asks for when it is in none.
 (2) cancel, leave_readers, release, reap and end_overdue, which also end requests that nobody
     owns.
+(3) After the end of its answer, or a minute where the response was deleted meanwhile.
+(4) Ten minutes while it is hidden, see `Sessions.create`.
 
 What the queue's keys hold, from `waiting` to `pace`, is told in `lua/fair_queue.lua`; all of one
 model but `pace` are gone as soon as nothing of it waits or is leased.
@@ -139,6 +141,12 @@ LOGIN_MAX_AGE_S = 30 * 24 * 3600
 
 LOG_TTL_S = 600
 """How long a log can be replayed after its answer has ended."""
+
+DELETED_LOG_TTL_S = 60
+"""How long the log of a deleted response stays after its end, for those who are reading it."""
+
+HIDDEN_TTL_S = 600
+"""How long a session stays that is part of something larger, of which the rest does not come."""
 
 METERS_TTL_S = 120
 """How long the meters of a scope matter that nobody uses: after a minute they stand at zero."""
@@ -244,6 +252,8 @@ _LUA_KINDS = {
 _LUA_LIFETIMES = {
     "idle": IDLE_TTL_S,
     "log": LOG_TTL_S,
+    "deleted_log": DELETED_LOG_TTL_S,
+    "hidden": HIDDEN_TTL_S,
     "login": LOGIN_MAX_AGE_S,
     "meters": METERS_TTL_S,
     "usage": USAGE_TTL_S,

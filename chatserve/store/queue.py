@@ -54,7 +54,6 @@ from chatserve.store.responses import ResponseRecord
 from chatserve.store.scripts import Script
 from chatserve.store.sessions import MAX_ANSWERS, SessionTurn, in_a_row, turn_error
 from chatserve.store.streams import read_streams
-from chatserve.store.tenant_contents import indexed_ttl_s
 
 MAX_TAKEOVERS = 2
 """How often a lost request is given to another worker before it fails."""
@@ -346,7 +345,7 @@ def _enqueue_arguments(
         "timeout_ms": request.timeout_ms,
         "limits": reservation.to_dict() if reservation else None,
         "route": route,
-        "kept_s": indexed_ttl_s(record),
+        "ttl_s": record.ttl_s,
     }
     fields: dict[str, Value] = {
         "model": request.model,

@@ -17,7 +17,7 @@ from importlib import resources
 from chatserve.store.keys import lua_constants
 
 # Each may use what stands before it.
-_SHARED = ("common", "fair_queue", "limits", "usage", "conversation", "endings", "tenants")
+_SHARED = ("common", "fair_queue", "limits", "usage", "tenants", "conversation", "endings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ UNFOLLOW = _load("unfollow")
 JOIN_READERS = _load("join_readers")
 LEAVE_READERS = _load("leave_readers")
 CREATE_SESSION = _load("create_session", admits=True)
+SHOW_SESSIONS = _load("show_sessions", admits=True)
 UPDATE_SESSION = _load("update_session", admits=True)
 DELETE_SESSION = _load("delete_session")
 APPEND_MESSAGES = _load("append_messages", admits=True)

@@ -61,6 +61,7 @@ class Sessions:
         messages: Sequence[Message] = (),
         *,
         is_tree: bool = False,
+        is_hidden: bool = False,
     ) -> Session:
         """Store a new session; one that exists under this id is returned as it is.
 
@@ -70,8 +71,10 @@ class Sessions:
             new: What it begins with.
             messages: Its first messages, each following the one before.
             is_tree: The messages name their parents, which come before them, and follow those.
+            is_hidden: It is not listed, and runs out within minutes unless `show` comes.
         """
-        arguments: list[Value] = [dump_json(_creation(owner, session_id, new))]
+        creation = _creation(owner, session_id, new) | ({"hidden": 1} if is_hidden else {})
+        arguments: list[Value] = [dump_json(creation)]
         for message in messages if is_tree else in_a_row(messages):
             arguments += counted(message.to_fields())
         reply = await self._redis.run(scripts.CREATE_SESSION, self._root(session_id), *arguments)
@@ -81,6 +84,18 @@ class Sessions:
         if session is None:
             raise NotFound(f"session {session_id!r} was deleted while it was created")
         return session
+
+    async def show(self, owner: Owner, session_ids: Sequence[str]) -> None:
+        """List the hidden sessions of an owner and keep them, all of them or none.
+
+        Raises:
+            NotFound: One of them has run out.
+            Conflict: The owner would have more than one may have.
+        """
+        root = self._root(session_ids[0])
+        reply = await self._redis.run(scripts.SHOW_SESSIONS, root, *owner, *session_ids)
+        if reply != "shown":
+            raise turn_error(reply, session_ids[0], None)
 
     async def get(self, session_id: str) -> Session | None:
         return (await self._get_many([session_id]))[0]

@@ -1,8 +1,7 @@
 """What a tenant has in its partition, so that it can be erased without a search.
 
 Owns two indices and how they are read: the users that have sessions, and the responses that are in
-no session and live longer than `SHORT_TTL_S`. Those of a session are found through it; what lives
-shorter vanishes by itself soon enough, and an entry would cost every request a write.
+flight or in no session, as long as they live. Those that a session has got are found through it.
 """
 
 from collections.abc import Sequence
@@ -11,15 +10,6 @@ from chatserve.engine.api import RequestId
 from chatserve.store import keys
 from chatserve.store.keys import Partitions
 from chatserve.store.redis_client import RedisClient
-from chatserve.store.responses import ResponseRecord
-
-SHORT_TTL_S = 3600
-
-
-def indexed_ttl_s(record: ResponseRecord) -> int | None:
-    """Return for how long a response stands in the index, None for one that does not."""
-    is_indexed = record.session_id is None and record.ttl_s > SHORT_TTL_S
-    return record.ttl_s if is_indexed else None
 
 
 class TenantContents:

@@ -5,8 +5,9 @@ a removal that broke off goes on where it was when it is asked for again.
 
 1. The tenant is closed. From here on it gets no keys, and those it has stop working.
 2. Its keys are revoked and its prompts removed.
-3. Its sessions go with their messages and responses, then the responses that are in no session.
-   What is in flight is cancelled. The workers drop what is cached of it, see `access_watch.py`.
+3. Its sessions go with their messages and responses, then the responses that are in no session,
+   however short they live. What is in flight is cancelled. The workers drop what is cached of it,
+   see `access_watch.py`.
 4. It is taken out of the list of tenants.
 
 What was counted of it as usage stays until it runs out, since it may have to be paid for.

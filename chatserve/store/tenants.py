@@ -60,7 +60,8 @@ NO_QUOTAS = Quotas()
 class Tenant:
     """One tenant. It may use the models that are named, or all where none is.
 
-    `created_at` is in seconds since 1970. One that `is_closed` is being removed.
+    `created_at` is in seconds since 1970. One that `is_closed` is being removed. `mark` is no other
+    tenant's, not even of one that had the same name before.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Tenant:
     quotas: Quotas = NO_QUOTAS
     models: tuple[str, ...] = ()
     is_closed: bool = False
+    mark: str = ""
 
     def may_use(self, model: str) -> bool:
         return not self.models or model in self.models
@@ -91,10 +93,9 @@ class Tenants:
             Conflict: There is one of this name, or there are as many as there may be.
         """
         _check(tenant)
-        stored = replace(tenant, created_at=int(time.time()))
-        # The mark tells this add, when it is sent twice, from another's of the same name.
-        mark = secrets.token_hex(8)
-        created: list[Value] = ["created_at", stored.created_at, "mark", mark]
+        # The mark also tells this add, when it is sent twice, from another's of the same name.
+        stored = replace(tenant, created_at=int(time.time()), mark=secrets.token_hex(8))
+        created: list[Value] = ["created_at", stored.created_at, "mark", stored.mark]
         reply = await self._put(
             "new", stored.name, [*created, *_changes(stored.quotas, stored.models)]
         )
@@ -206,6 +207,7 @@ def _from_record(name: str, record: dict[str, Any]) -> Tenant:
         quotas=Quotas.from_dict(orjson.loads(record["quotas"])),
         models=tuple(orjson.loads(record["models"])),
         is_closed="is_closed" in record,
+        mark=record["mark"],
     )
 
 

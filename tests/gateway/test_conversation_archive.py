@@ -4,16 +4,22 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import orjson
 import pytest
 from gateway.gateway_helpers import Service
+from gateway.secured_helpers import bearer, run_secured_service
 
 from chatserve.errors import Conflict, StoreError
 from chatserve.gateway.conversation_search import MAX_MESSAGES_PER_CALL
 from chatserve.identity import LOCAL, Owner
+from chatserve.store import keys
 from chatserve.store.session_store import Sessions
 from chatserve.store.sessions import Message
 
 PATH = "/v1/chatserve/conversations"
+
+
+STORED = (keys.SESSION, keys.MESSAGES, keys.TREE)
 
 
 async def create(service: Service, *texts: str, **body: Any) -> str:
@@ -161,6 +167,66 @@ async def test_import_that_the_store_breaks_off_leaves_nothing_behind(
 
     assert reply.status_code == 503
     assert (await service.http.get(PATH)).json()["data"] == []
+
+
+async def test_half_an_import_is_seen_by_nobody_and_runs_out(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a kill in the middle had let through was listed, and stayed."""
+    create_session = Sessions.create
+    is_half_done, goes_on = asyncio.Event(), asyncio.Event()
+    created: list[str] = []
+
+    async def wait_before_the_second(self: Sessions, *arguments: Any, **options: Any) -> Any:
+        if created:
+            is_half_done.set()
+            await goes_on.wait()
+        created.append(arguments[1])
+        return await create_session(self, *arguments, **options)
+
+    monkeypatch.setattr(Sessions, "create", wait_before_the_second)
+    body = document(items=[item("a"), item("b", "a")])
+    body["conversations"].reverse()
+    importing = asyncio.create_task(service.http.post(f"{PATH}/import", json=body))
+    await is_half_done.wait()
+    seen = (await service.http.get(PATH)).json()["data"]
+    lifetimes = [await ttl_of(service, kind + created[0]) for kind in STORED]
+    goes_on.set()
+    imported = (await importing).json()["conversation_ids"]
+    listed = (await service.http.get(PATH)).json()["data"]
+
+    assert seen == []
+    assert all(0 < ttl_s <= keys.HIDDEN_TTL_S for ttl_s in lifetimes)
+    assert sorted(each["id"] for each in listed) == sorted(imported)
+    assert [await ttl_of(service, kind + created[0]) for kind in STORED] == [-1, -1, -1]
+
+
+async def ttl_of(service: Service, name: str) -> int:
+    ttl_s: int = await service.store.commands.call("TTL", keys.FIRST.key(name))
+    return ttl_s
+
+
+async def test_users_whose_documents_trickle_in_keep_nobody_from_importing(store_url: str) -> None:
+    """Four of them took all places, for as long as a body may take."""
+    async with run_secured_service(store_url) as secured:
+        http, goes_on = secured.service.http, asyncio.Event()
+        path, whole = f"{PATH}/import", orjson.dumps(document())
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield whole[:5]
+            await goes_on.wait()
+            yield whole[5:]
+
+        slow = [
+            asyncio.create_task(http.post(path, content=slowly(), headers=bearer(issued)))
+            for issued in [await secured.issue(f"user{number}") for number in range(6)]
+        ]
+        await asyncio.wait(slow, timeout=0.3)  # their heads have arrived
+        quick = await http.post(path, content=whole, headers=bearer(secured.member))
+        goes_on.set()
+        await asyncio.gather(*slow)
+
+    assert quick.status_code == 200
 
 
 async def test_times_from_the_future_are_taken_as_now(service: Service) -> None:

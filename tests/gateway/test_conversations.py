@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from gateway.gateway_helpers import Event, Service, text_of
 
+from chatserve.store import keys
+
 
 async def create(service: Service, **body: Any) -> str:
     reply = await service.http.post("/v1/conversations", json=body)
@@ -148,6 +150,29 @@ async def test_deleting_a_conversation_stops_its_answer(service: Service) -> Non
     assert events[-1]["type"] in ("response.incomplete", "error")
     service.model.release()
     await service.wait_until_idle()
+
+
+async def test_what_a_deleted_conversation_was_answered_cannot_be_read_any_more(
+    service: Service,
+) -> None:
+    """The response of an answer in flight stayed readable for ten minutes after its end."""
+    conversation_id = await create(service)
+    service.model.hold()
+    async with service.socket() as socket:
+        await socket.create("Hello", conversation=conversation_id)
+        response_id = (await socket.receive())["response"]["id"]
+        await service.wait_until_held()
+
+        await service.http.delete(f"/v1/conversations/{conversation_id}")
+        running = await service.http.get(f"/v1/responses/{response_id}")
+        service.model.release()
+        events = await socket.receive_answer()
+        ended = await service.http.get(f"/v1/responses/{response_id}")
+        left_s = await service.store.commands.call("TTL", keys.FIRST.key(keys.LOG + response_id))
+
+    assert (running.status_code, ended.status_code) == (404, 404)
+    assert events[-1]["type"] == "response.incomplete"
+    assert left_s <= keys.DELETED_LOG_TTL_S
 
 
 async def test_update_changes_what_it_names_and_nothing_else(service: Service) -> None:

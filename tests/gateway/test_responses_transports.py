@@ -89,10 +89,10 @@ async def test_every_cut_is_continued_by_exactly_the_rest(service: Service) -> N
         assert await follow(service, response_id, cut) == events[cut + 1 :]
 
 
-async def test_stream_after_the_last_event_is_empty(service: Service) -> None:
+async def test_stream_after_the_last_event_repeats_it(service: Service) -> None:
     events = await stream(service, "Hello")
 
-    assert await follow(service, events[0]["response"]["id"], len(events) - 1) == []
+    assert await follow(service, events[0]["response"]["id"], len(events) - 1) == [events[-1]]
 
 
 async def test_answer_goes_on_over_another_gateway_and_transport(store_url: str) -> None:

@@ -1,5 +1,8 @@
 """Coming back to an answer: replay, tail, snapshot, and never a second generation."""
 
+import json
+
+import pytest
 from gateway.gateway_helpers import (
     Event,
     Service,
@@ -8,6 +11,7 @@ from gateway.gateway_helpers import (
     outcome_of,
     response_ids,
     run_service,
+    sse_data,
     text_of,
 )
 
@@ -44,6 +48,24 @@ async def test_replay_starts_after_any_event(service: Service) -> None:
 
     for number in range(len(events) - 1):
         assert await resume(service, response_id, number) == events[number + 1 :]
+
+
+@pytest.mark.parametrize("beyond", [0, 1, 999_999])
+async def test_whoever_has_every_event_gets_the_last_one_again(
+    service: Service, beyond: int
+) -> None:
+    """Over a socket nothing came at all, and its client waited for ever."""
+    events = await answer(service, "Hello")
+    response_id, after = events[0]["response"]["id"], events[-1]["sequence_number"] + beyond
+
+    with_log = await resume(service, response_id, after)
+    path = f"/v1/responses/{response_id}?stream=true&starting_after={after}"
+    over_http = sse_data((await service.http.get(path)).text)
+    await service.store.commands.call("DEL", keys.FIRST.key(keys.LOG + response_id))
+    without_log = await resume(service, response_id, after)
+
+    assert with_log == without_log == [events[-1]]
+    assert [json.loads(each) for each in over_http] == [events[-1]]
 
 
 async def test_reader_that_drops_at_any_moment_misses_and_repeats_nothing(

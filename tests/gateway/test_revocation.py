@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator
 
 import pytest
-from gateway.gateway_helpers import Service, chat, outcome_of
+from gateway.gateway_helpers import Service, chat, outcome_of, response_ids
 from gateway.secured_helpers import Secured, bearer, run_secured_service
 
 from chatserve.engine.api import FinishReason, RequestId
@@ -240,6 +240,49 @@ async def test_a_tenant_that_comes_back_finds_nothing_of_the_one_before(store_ur
 
     assert (response.status_code, conversation.status_code) == (404, 404)
     assert listed.json()["data"] == []
+
+
+async def test_what_was_never_to_be_kept_is_erased_with_its_tenant(store_url: str) -> None:
+    """Only what lived for more than an hour was; the rest stayed readable until it ran out."""
+    async with run_secured_service(store_url) as secured:
+        http, store, headers = secured.service.http, secured.service.store, bearer(secured.stranger)
+        unstored = {"model": "echo", "input": "secret", "store": False}
+        await http.post("/v1/responses", json=unstored, headers=headers)
+        await http.post("/v1/chat/completions", json=chat("secret"), headers=headers)
+        before = await response_ids(store)
+
+        removed = await remove_tenant(store, "zeta")
+
+        assert len(before) == 2
+        assert removed is not None
+        assert removed.num_responses == 2
+        assert await response_ids(store) == set()
+        assert await store.commands.call("KEYS", "*:log:*") == []
+
+
+async def test_a_create_of_a_tenant_that_comes_back_is_not_answered_by_the_one_before(
+    store_url: str,
+) -> None:
+    """Its first answer was replayed, to whoever had the same user, key and body."""
+    async with run_secured_service(store_url) as secured:
+        http, store = secured.service.http, secured.service.store
+
+        async def create(issued: IssuedKey) -> str:
+            headers = {**bearer(issued), "idempotency-key": "once"}
+            body = {"model": "echo", "input": "Hi"}
+            reply = await http.post("/v1/responses", json=body, headers=headers)
+            response_id: str = reply.json()["id"]
+            return response_id
+
+        first = await create(secured.stranger)
+        again = await create(secured.stranger)
+        await store.tenants.close("zeta")
+        await store.tenants.forget("zeta")  # and what it had is still there
+        await store.tenants.add(Tenant("zeta"))
+        another = await create(await store.api_keys.add(ApiKey("", "zeta", "bob")))
+
+    assert first == again
+    assert another != first
 
 
 async def until_nothing_is_cached(service: Service) -> None:

@@ -12,7 +12,28 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8000", "", "localhost.evil.example"]
+    "host",
+    [
+        "evil.example",
+        "evil.example:8000",
+        "",
+        "localhost.evil.example",
+        "evil.example@127.0.0.1",
+        "user:password@localhost:80",
+        "127.0.0.1:80/evil.example",
+        "127.0.0.1/evil.example",
+        "127.0.0.1?evil.example",
+        "127.0.0.1#evil.example",
+        "127.0.0.1:80:80",
+        "127.0.0.1:99999",
+        "127.0.0.1:+80",
+        "127.0.0.1, evil.example",
+        "127.0.0.1%2f",
+        "127.0.0.1\\evil.example",
+        "[::1]evil.example",
+        "[127.0.0.1]x",
+        "[::1",
+    ],
 )
 async def test_foreign_host_is_refused(shared_service: Service, host: str) -> None:
     reply = await shared_service.http.get("/health", headers={"host": host})
@@ -21,7 +42,7 @@ async def test_foreign_host_is_refused(shared_service: Service, host: str) -> No
 
 
 @pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST:1", "127.0.0.1:8000", "[::1]", "192.0.2.7:80"]
+    "host", ["localhost", "LOCALHOST:1", "127.0.0.1:", "127.0.0.1:8000", "[::1]", "192.0.2.7:80"]
 )
 async def test_own_names_and_addresses_are_answered(shared_service: Service, host: str) -> None:
     reply = await shared_service.http.get("/health", headers={"host": host})
@@ -37,11 +58,27 @@ async def test_configured_host_is_answered(store_url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "file://", "http://[", ""]
+    "origin",
+    [
+        "https://evil.example",
+        "null",
+        "http://127.0.0.1:1",
+        "file://",
+        "http://[",
+        "",
+        "http://evil.example@{own}",
+        "http://{own}/",
+        "http://{own}/evil.example",
+        "http://{own}?evil.example",
+        "http://{own}#evil.example",
+        "http://http://{own}",
+    ],
 )
 async def test_foreign_origin_is_refused_over_http(shared_service: Service, origin: str) -> None:
     reply = await shared_service.http.post(
-        "/v1/chat/completions", json=chat("Hi"), headers={"origin": origin}
+        "/v1/chat/completions",
+        json=chat("Hi"),
+        headers={"origin": origin.format(own=f"127.0.0.1:{shared_service.port}")},
     )
 
     assert (reply.status_code, reply.json()["error"]["code"]) == (403, "origin_not_allowed")

@@ -246,3 +246,19 @@ async def test_delete_tells_the_answer_that_is_in_flight_at_that_moment(store: S
     assert busy == Deleted((RequestId("a"),))
     assert idle == Deleted(())
     assert await store.sessions.delete("s") is None
+
+
+async def test_hidden_sessions_are_shown_all_or_none(store: Store) -> None:
+    ids = ["conv_0a", "conv_0b"]
+    for session_id in ids:
+        await store.sessions.create(OWNER, session_id, is_hidden=True)
+    hidden = await store.sessions.list(OWNER, 10)
+
+    with pytest.raises(NotFound):
+        await store.sessions.show(OWNER, [*ids, "conv_0gone"])
+    still_hidden = await store.sessions.list(OWNER, 10)
+    for _ in range(2):  # the reply to the first may be lost
+        await store.sessions.show(OWNER, ids)
+
+    assert hidden == still_hidden == []
+    assert sorted(each.session_id for each in await store.sessions.list(OWNER, 10)) == ids

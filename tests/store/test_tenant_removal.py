@@ -1,6 +1,7 @@
 """Removing a tenant from the store: everything goes, in pieces, and again does no harm."""
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -13,11 +14,11 @@ from chatserve.store import keys
 from chatserve.store.api_keys import ApiKey
 from chatserve.store.connection import Store
 from chatserve.store.named_prompt import NamedPrompt
-from chatserve.store.tenant_contents import SHORT_TTL_S
+from chatserve.store.sessions import Message, SessionTurn
 from chatserve.store.tenant_removal import Removed, remove_tenant
 from chatserve.store.tenants import Tenant
 
-LONG_TTL_S = SHORT_TTL_S + 1
+TTL_S = 7200
 
 
 def id_of(kind: str, tenant: str, name: object = "") -> str:
@@ -29,7 +30,7 @@ def index_of(store: Store) -> str:
     return store.partitions.of_tenant("acme").key(keys.RESPONSES + "acme")
 
 
-async def add_response(store: Store, tenant: str, name: str = "", ttl_s: int = LONG_TTL_S) -> None:
+async def add_response(store: Store, tenant: str, name: str = "", ttl_s: int = TTL_S) -> None:
     response_id = id_of("resp", tenant, name)
     request = make_request(response_id, tenant=tenant)
     await store.queue.enqueue(request, make_record(response_id, ttl_s=ttl_s), max_queue=100)
@@ -109,14 +110,44 @@ async def test_what_waits_in_the_queue_is_not_run_any_more(store: Store) -> None
     assert await store.queue.claim("worker", MODEL, 10, LEASE_MS) == []
 
 
-async def test_only_responses_that_live_long_stand_in_the_index(store: Store) -> None:
+async def test_the_index_lives_as_long_as_what_stands_in_it(store: Store) -> None:
     await add_response(store, "acme", "long")
-    await add_response(store, "acme", "short", ttl_s=SHORT_TTL_S)
+    await add_response(store, "acme", "short", ttl_s=60)
 
     ttl_s = await store.commands.call("TTL", index_of(store))
 
-    assert await store.tenant_contents.responses("acme", 10) == [id_of("resp", "acme", "long")]
-    assert LONG_TTL_S < ttl_s <= LONG_TTL_S + keys.IDLE_TTL_S
+    assert TTL_S < ttl_s <= TTL_S + keys.IDLE_TTL_S
+
+
+async def test_responses_that_live_shortly_are_erased_as_well(store: Store) -> None:
+    """They were left to run out, and could be read by whoever got the tenant's name next."""
+    await store.tenants.add(Tenant("acme"))
+    await add_response(store, "acme", "ended", ttl_s=60)
+    response_id = RequestId(id_of("resp", "acme", "ended"))
+    await store.queue.cancel(response_id)
+    gone_ms = await store.commands.call("ZSCORE", index_of(store), response_id)
+
+    removed = await remove_tenant(store, "acme")
+
+    assert removed is not None
+    assert removed.num_responses == 1
+    assert not [name for name in await store.commands.call("KEYS", "*") if response_id in name]
+    assert float(gone_ms) / 1000 - time.time() == pytest.approx(60, abs=5)
+
+
+async def test_answers_of_a_session_stand_in_the_index_while_they_run(store: Store) -> None:
+    session_id, response_id = id_of("conv", "acme"), RequestId(id_of("resp", "acme"))
+    await store.sessions.create(Owner("acme", "bob"), session_id)
+    request = make_request(response_id, tenant="acme")
+    record = make_record(response_id, session_id=session_id)
+    turn = SessionTurn(session_id, (Message("msg", "user", "Hi", 1),))
+    await store.queue.enqueue(request, record, max_queue=100, turn=turn)
+
+    running = await store.tenant_contents.responses("acme", 10)
+    await store.queue.cancel(response_id)
+
+    assert running == [response_id]
+    assert await store.tenant_contents.responses("acme", 10) == []
 
 
 async def test_responses_that_have_run_out_leave_the_index(store: Store) -> None:

@@ -193,15 +193,13 @@ def test_terminal_event_follows_on_the_snapshot_of_a_gap() -> None:
     server_event.validate_python(terminal)
 
 
-@pytest.mark.parametrize(("starting_after", "kinds"), [(11, ["response.completed"]), (12, [])])
-def test_reader_who_misses_no_event_between_gets_no_gap(
-    starting_after: int, kinds: list[str]
-) -> None:
+@pytest.mark.parametrize("starting_after", [11, 12])
+def test_reader_who_misses_no_event_between_gets_no_gap(starting_after: int) -> None:
     outcome = Outcome(FinishReason.STOP, USAGE, TIMINGS)
 
     events = gap_events(HEAD, "Hi", outcome, starting_after=starting_after, last_sequence=12)
 
-    assert [event["type"] for event in events] == kinds
+    assert [event["type"] for event in events] == ["response.completed"]
 
 
 @pytest.mark.parametrize("reason", list(FinishReason))

@@ -2,7 +2,8 @@
 --
 -- Keys:      session, messages, tree:{id}; sessions or archived, pinned
 -- Arguments: options (JSON: id and the fields of the session, created_ms and updated_ms if they are
---            not now), then one run (see take) for each message
+--            not now, hidden for one that runs out soon unless show_sessions.lua comes), then one
+--            run (see take) for each message
 -- Returns:   'created', 'exists', 'session_full' when its messages are too many or too large, or
 --            'too_many_sessions' when its owner has as many as one may have
 --
@@ -22,7 +23,13 @@ redis.call('HSET', KEY.session .. id, 'tenant', options.tenant, 'user', options.
   'title', options.title, 'title_source', options.title_source, 'metadata', options.metadata,
   'archived', options.archived, 'pinned', options.pinned, 'version', 0,
   'created_ms', created_ms, 'updated_ms', updated_ms)
-enter_lists(id, updated_ms)
-note_user(options.tenant, options.user)
 append_messages(id, 2, '')
+if options.hidden then
+  for _, key in ipairs({KEY.session .. id, KEY.messages .. id, KEY.tree .. id}) do
+    redis.call('EXPIRE', key, TTL.hidden)
+  end
+else
+  enter_lists(id, updated_ms)
+  note_user(options.tenant, options.user)
+end
 return 'created'

@@ -5,8 +5,7 @@
 -- Returns:   nil when there is no such session, else the ids of its answers in flight
 --
 -- One script, because a turn that begins or ends in between must not append to what is being
--- deleted, and an answer that began until now must be known to whoever is to stop it. Its record
--- goes when it ends, as the session is gone.
+-- deleted, and an answer that began until now must be known to whoever is to stop it.
 
 local id = ARGV[1]
 if redis.call('EXISTS', KEY.session .. id) == 0 then return nil end
@@ -15,6 +14,7 @@ local answers = answers_of(id)
 for _, entry in ipairs(redis.call('XRANGE', KEY.messages .. id, '-', '+')) do
   forget_answer(entry)
 end
+for _, answer in ipairs(answers) do forget_response(answer) end
 leave_lists(id)
 redis.call('UNLINK', KEY.session .. id, KEY.messages .. id, KEY.tree .. id)
 return answers

@@ -4,8 +4,9 @@
 -- `answer` has status, text, token_ids (comma list), outcome (JSON) and last, the number of the
 -- terminal event.
 --   1. The record, unless it was deleted meanwhile, gets the answer.
---   2. The session, if there is one, gets the message, and the record lives as long as it does.
---      A record whose session is gone goes with the log; one without a session has its own ttl.
+--   2. The session, if there is one, gets the message, and the record lives as long as it does. One
+--      without a session has its own ttl. When a session goes, the records of its answers in flight
+--      go with it, and of what is deleted only the log stays a moment, for those who read it.
 --   3. What it used is counted, and what it had reserved beyond that goes back.
 --   4. Nothing is in flight any more: the seat is free, and the tenant may have been the last.
 local function finish(id, answer)
@@ -19,23 +20,21 @@ local function finish(id, answer)
   local request = redis.call('HMGET', KEY.request .. id,
     'session_id', 'message_id', 'model', 'tenant', 'owner')
   local session_id, message_id, model, tenant, owner = unpack(request)
-  local ttl = has_record and redis.call('HGET', record, 'ttl_s')
-  if session_id ~= '' then                                                    -- 2
-    ttl = TTL.log
-    if redis.call('EXISTS', KEY.session .. session_id) == 1 then
-      end_turn(id, session_id, message_id, answer)
-      ttl = nil
-    end
-  end
-  if ttl then
-    redis.call('EXPIRE', record, ttl)
-  else
+  if session_id ~= '' and redis.call('EXISTS', KEY.session .. session_id) == 1 then -- 2
+    end_turn(id, session_id, message_id, answer)
     redis.call('PERSIST', record)
+    unnote_response(tenant, id)
+  elseif has_record then
+    local ttl = redis.call('HGET', record, 'ttl_s')
+    redis.call('EXPIRE', record, ttl)
+    note_response(tenant, id, ttl)
+  else
+    unnote_response(tenant, id)
   end
   local usage = cjson.decode(answer.outcome).usage                            -- 3
   count_usage(id, usage)
   settle(id, usage)
-  redis.call('EXPIRE', KEY.log .. id, TTL.log)                                -- 4
+  redis.call('EXPIRE', KEY.log .. id, has_record and TTL.log or TTL.deleted_log) -- 4
   redis.call('DEL', KEY.request .. id)
   if owner then end_lease(id, model, tenant) end
   forget_counters(model)

@@ -60,7 +60,7 @@ if options.route then redis.call('HSET', KEY.request .. id, 'route', options.rou
 log_event(id, 0, created)
 log_event(id, 1, queued_event)
 keep_alive(id)
-if options.kept_s then note_response(tenant, id, options.kept_s) end
+note_response(tenant, id, TTL.idle + options.ttl_s)
 
 if session_id ~= '' then begin_turn(id, options, at) end
 

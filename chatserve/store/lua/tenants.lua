@@ -18,14 +18,19 @@ local function note_user(tenant, user)
   redis.call('ZADD', KEY.users .. tenant, now_ms(), user)
 end
 
--- Note a response that is in no session and is kept for `kept_s` after its end, at the latest a day
--- from now. Those that have run out are forgotten, and the index with the last of them.
-local function note_response(tenant, id, kept_s)
+-- Note a response that goes with no session before so many seconds are over. Those that have run out
+-- are forgotten, and the index with the last of them.
+local function note_response(tenant, id, seconds)
   local key, now = KEY.responses .. tenant, now_ms()
-  local gone_ms = now + (TTL.idle + kept_s) * 1000
+  local gone_ms = now + seconds * 1000
   redis.call('ZADD', key, gone_ms, id)
   for _, old in ipairs(redis.call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, MAX_FORGOTTEN)) do
     redis.call('ZREM', key, old)
   end
   if redis.call('PEXPIRETIME', key) < gone_ms then redis.call('PEXPIREAT', key, gone_ms) end
+end
+
+-- Forget a response that goes with its session from now on, or has gone.
+local function unnote_response(tenant, id)
+  redis.call('ZREM', KEY.responses .. tenant, id)
 end
