@@ -6,7 +6,6 @@ import { hashOf, hashOfCache, placeOf } from "../src/router";
 import { groupSessions, neighbourOf } from "../src/sessions/session_list";
 import { toTitle } from "../src/chat/title";
 import {
-  announcement,
   canRetry,
   endingWords,
   errorWords,
@@ -61,12 +60,6 @@ test("an early end is named, with the number of tokens where it is known", () =>
   expect(endingWords(storedAnswer({ phase: "cut", usage }))).toBe("cut at 3 tokens");
   expect(endingWords(storedAnswer({ phase: "cut" }))).toBe("cut");
   expect(endingWords(storedAnswer({}))).toBeNull();
-});
-
-test("the end of an answer is announced, its tokens are not", () => {
-  expect(announcement(storedAnswer({}))).toBe("Answer finished");
-  expect(announcement(storedAnswer({ phase: "cut", usage }))).toBe("Answer cut at 3 tokens");
-  expect(announcement({ ...newAnswer(0), phase: "prefilling" })).toBeNull();
 });
 
 test("all figures are told in full, and only those that exist", () => {

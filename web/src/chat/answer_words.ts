@@ -36,26 +36,6 @@ export function endingWords(answer: Answer): string | null {
   return plural("answer.cutAt", answer.usage.output_tokens);
 }
 
-/** Return what a screen reader is told when an answer changes its phase, or null. */
-export function announcement(answer: Answer): string | null {
-  switch (answer.phase) {
-    case "queued":
-      return t("answer.announce.queued");
-    case "streaming":
-      return t("answer.announce.started");
-    case "completed":
-      return t("answer.announce.completed");
-    case "stopped":
-      return t("answer.announce.stopped");
-    case "cut":
-      return t("answer.announce.cut", { ending: endingWords(answer) ?? "" });
-    case "failed":
-      return t("answer.announce.failed", { reason: answer.error?.message ?? "" });
-    default:
-      return null;
-  }
-}
-
 /** Return every figure of an answer that is known, as pairs of name and value. */
 export function namedFigures(answer: Answer): [name: string, value: string][] {
   const { prompt, usage, timings } = answer;

@@ -99,6 +99,13 @@ export function formatMoment(atMs: number): string {
   return new Intl.DateTimeFormat(language(), { dateStyle: "medium", timeStyle: "short" }).format(atMs);
 }
 
+/** Return a size in the unit in which it has one to three digits before the point. */
+export function formatBytes(bytes: number): string {
+  if (bytes < 1_000) return `${formatter(0).format(bytes)} B`;
+  if (bytes < 1_000_000) return `${formatter(bytes < 10_000 ? 1 : 0).format(bytes / 1_000)} kB`;
+  return `${formatter(1).format(bytes / 1_000_000)} MB`;
+}
+
 export function formatRate(tokensPerSecond: number): string {
   return t("figures.rate", { rate: formatter(tokensPerSecond < 10 ? 1 : 0).format(tokensPerSecond) });
 }

@@ -1,5 +1,5 @@
 /**
- * Whether an Enter means "send" or belongs to an input method.
+ * Whether a key means what it says or belongs to an input method.
  *
  * Chromium and Firefox report the Enter that commits a composition with `isComposing` or key code
  * 229 before `compositionend`. Safari fires `compositionend` first and then a keydown that looks
@@ -9,12 +9,20 @@
 const commitWindowMs = 60;
 const composingKeyCode = 229;
 
-export interface EnterKey {
-  key: string;
-  shiftKey: boolean;
+export interface ComposingKey {
   isComposing: boolean;
   keyCode: number;
+}
+
+export interface EnterKey extends ComposingKey {
+  key: string;
+  shiftKey: boolean;
   timeStamp: number;
+}
+
+/** Return whether an input method has taken the key. */
+export function isComposing(event: ComposingKey): boolean {
+  return event.isComposing || event.keyCode === composingKeyCode;
 }
 
 export class EnterGuard {
@@ -24,10 +32,17 @@ export class EnterGuard {
     this.#endedAt = timeStamp;
   }
 
-  /** Return whether the key sends the message. */
+  /** Return whether the key sends what was written. */
   isSend(event: EnterKey): boolean {
-    if (event.key !== "Enter" || event.shiftKey) return false;
-    if (event.isComposing || event.keyCode === composingKeyCode) return false;
-    return event.timeStamp - this.#endedAt > commitWindowMs;
+    return event.key === "Enter" && !event.shiftKey && !this.#isCommit(event);
+  }
+
+  /** Keep a form from being sent by an Enter that commits a composition. */
+  holdBack(event: EnterKey & { preventDefault(): void }): void {
+    if (event.key === "Enter" && this.#isCommit(event)) event.preventDefault();
+  }
+
+  #isCommit(event: EnterKey): boolean {
+    return isComposing(event) || event.timeStamp - this.#endedAt <= commitWindowMs;
   }
 }

@@ -1,0 +1,90 @@
+/**
+ * What a reader is told of the answer on the screen without asking, and when.
+ *
+ * Owns the two texts that assistive technology reads out: a polite one for beginnings, ends, and now
+ * and then that it is still going on; an urgent one for what went wrong. Tokens are never announced,
+ * and an answer that merely comes into view is no news.
+ */
+
+import { signal } from "@preact/signals";
+
+import { plural, t } from "../i18n/catalogue";
+import type { Answer, Phase } from "./answer";
+import { endingWords, errorWords, progressWords } from "./answer_words";
+import { firstWords } from "./title";
+
+const stillWritingMs = 7_000;
+const queueMs = 10_000;
+const maxTextLength = 200;
+
+export class Announcer {
+  readonly polite = signal("");
+  readonly urgent = signal("");
+  #key: string | null = null;
+  #phase: Phase | null = null;
+  #answer: Answer | null = null;
+  #queueToldAtMs = Number.NEGATIVE_INFINITY;
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  /** Take note of the last answer on the screen, as it is now. */
+  show(key: string | null, answer: Answer | null, nowMs: number): void {
+    const isNews = this.#key === key && this.#phase !== (answer?.phase ?? null);
+    if (this.#key !== key) this.#queueToldAtMs = Number.NEGATIVE_INFINITY;
+    this.#key = key;
+    this.#phase = answer?.phase ?? null;
+    this.#answer = answer;
+    if (answer === null) return this.rest();
+    if (answer.phase === "queued") this.#tellQueue(answer, nowMs);
+    else if (isNews) this.#tell(answer);
+    if (answer.phase === "streaming") this.#timer ??= setInterval(() => this.#tellStill(), stillWritingMs);
+    else this.rest();
+  }
+
+  /** Say nothing more by itself. */
+  rest(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #tell(answer: Answer): void {
+    const { error } = answer;
+    this.urgent.value =
+      error === null ? "" : t("answer.announce.failed", { reason: errorWords(error) });
+    const words = announcement(answer);
+    if (words !== null) this.polite.value = words;
+  }
+
+  /** Places in the queue change faster than anybody wants to hear of. */
+  #tellQueue(answer: Answer, nowMs: number): void {
+    if (answer.queue === null || nowMs - this.#queueToldAtMs < queueMs) return;
+    this.#queueToldAtMs = nowMs;
+    this.polite.value = progressWords(answer, true) ?? "";
+  }
+
+  /** The length makes the words new each time; an answer that stands still is not repeated. */
+  #tellStill(): void {
+    const { text = "" } = this.#answer ?? {};
+    this.polite.value = plural("answer.announce.streaming", text.length);
+  }
+}
+
+/** Return what is said politely of an answer that has come to a new phase, or null. */
+export function announcement(answer: Answer): string | null {
+  switch (answer.phase) {
+    case "streaming":
+      return t("answer.announce.started");
+    case "completed":
+      return t("answer.announce.completed", { text: firstWords(plainText(answer.text), maxTextLength) });
+    case "stopped":
+      return t("answer.announce.stopped");
+    case "cut":
+      return t("answer.announce.cut", { ending: endingWords(answer) ?? "" });
+    default:
+      return null;
+  }
+}
+
+/** Return a text without the marks that would be read out one by one. */
+function plainText(markdown: string): string {
+  return markdown.replace(/^ {0,3}(?:#{1,6} |> |`{3,}.*$|[-*+] )|\*\*|__|`/gm, "");
+}
