@@ -10,7 +10,10 @@ import { computed, signal, type Signal } from "@preact/signals";
 import { AnswerFeed } from "./chat/answer_feed";
 import { Connection } from "./wire/connection";
 import { Drafts } from "./input/drafts";
+import { roomFor } from "./input/message_size";
+import { Unsent } from "./input/unsent";
 import { plural, t } from "./i18n/catalogue";
+import { eraseStorage } from "./kept";
 import { Login } from "./login";
 import { OpenSession, type AnswerOptions } from "./chat/open_session";
 import { obstacleOfChoices } from "./parameters/obstacle";
@@ -41,6 +44,7 @@ export class App {
   );
   readonly drafts = new Drafts();
   readonly offer = new Offer(this.login, () => this.model.value === null);
+  readonly unsent = new Unsent(this.drafts);
   readonly layout = new Layout();
   readonly place = signal<Place>({ kind: "chat", sessionId: null, itemId: null });
   readonly current: Signal<OpenSession>;
@@ -162,10 +166,17 @@ export class App {
   /** Send what stands in the composer. */
   async sendDraft(): Promise<void> {
     const sessionId = this.current.value.id.value;
-    const text = this.drafts.of(sessionId);
-    if (this.options.value === null || text.trim() === "") return;
-    this.drafts.set(sessionId, "");
-    await this.send(text);
+    const message = this.unsent.messageOf(sessionId);
+    if (this.options.value === null || this.unsent.isEmpty(sessionId)) return;
+    this.unsent.clear(sessionId);
+    await this.send(message);
+  }
+
+  /** Attach files to the message in the composer. */
+  async attachFiles(files: Iterable<File>): Promise<void> {
+    const { value: maxBytes } = this.connection.maxMessageBytes;
+    const room = maxBytes === null ? null : roomFor(maxBytes);
+    await this.unsent.attachFiles(this.current.value.id.value, files, room);
   }
 
   async send(text: string): Promise<void> {
@@ -178,8 +189,8 @@ export class App {
     const session = this.current.value;
     const sessionId = session.id.value;
     if (options === null) return;
-    // The text that the refusal put back is about to be sent; a different one stays.
-    if (this.drafts.of(sessionId) === session.lastMessage()) this.drafts.set(sessionId, "");
+    // The message that the refusal put back is about to be sent; a different one stays.
+    if (this.unsent.messageOf(sessionId) === session.lastMessage()) this.unsent.clear(sessionId);
     await session.retry(options);
   }
 
@@ -206,6 +217,13 @@ export class App {
       restore: () => session.unhide(key),
       commit: () => session.delete(key),
     });
+  }
+
+  /** Drop all that this browser keeps, and begin anew. */
+  async eraseKept(): Promise<void> {
+    await this.#leaveNothing();
+    eraseStorage();
+    location.reload();
   }
 
   #route(): void {
@@ -256,14 +274,14 @@ export class App {
     this.#inStep.tell({ kind: "changed", sessionId: stored.id });
     if (session !== this.current.value) return;
     history.replaceState(null, "", hashOf(stored.id));
-    this.drafts.move(null, stored.id);
+    this.unsent.move(null, stored.id);
   }
 
   /** Nothing of a refused message is lost, and nothing of it is left behind. */
   #onRefused(session: OpenSession, text: string): void {
     this.#background.delete(session);
     if (session === this.current.value) this.#withdraw(session);
-    this.drafts.putBack(session.id.value, text);
+    this.unsent.putBack(session.id.value, text);
     // What was asked for may be gone.
     this.offer.refresh();
   }
@@ -272,12 +290,12 @@ export class App {
     const sessionId = session.withdraw();
     if (sessionId === null) return;
     history.replaceState(null, "", hashOf(null));
-    this.drafts.move(sessionId, null);
+    this.unsent.move(sessionId, null);
     this.#removeSession(sessionId).catch(() => this.list.refresh());
   }
 
   #leaveNothingOf(sessionId: string): void {
-    this.drafts.set(sessionId, "");
+    this.unsent.clear(sessionId);
     void this.lastSeen.forget(sessionId);
     this.#inStep.tell({ kind: "deleted", sessionId });
   }

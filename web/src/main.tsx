@@ -5,6 +5,7 @@ import "./view/base.css";
 import { render } from "preact";
 
 import { App } from "./app";
+import { narrowQuery } from "./layout";
 import { Settings } from "./settings";
 import { workerUrl } from "./trusted_types";
 import { Page } from "./view/page";
@@ -25,6 +26,7 @@ const root = document.getElementById("page");
 if (root === null) throw new Error("index.html has no element with the id 'page'");
 const settings = new Settings();
 const app = new App(openSocket, settings);
+app.layout.watch(matchMedia(narrowQuery));
 void settings.apply().then(() => {
   render(<Page app={app} />, root);
   app.start();

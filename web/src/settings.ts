@@ -18,11 +18,14 @@ export class Settings {
   /** Null: that of the browser. */
   readonly language: Signal<Language | null>;
   readonly theme: Signal<Theme>;
+  /** Whether Enter alone sends a message, where there are keys. */
+  readonly enterSends: Signal<boolean>;
 
   constructor() {
     const kept = read();
     this.language = signal(oneOf(Object.keys(languages) as Language[], kept["language"]));
     this.theme = signal(oneOf(themes, kept["theme"]) ?? "system");
+    this.enterSends = signal(kept["enterSends"] !== false);
   }
 
   /** Let the choices take effect, now and with every change; return when the words are there. */
@@ -30,7 +33,7 @@ export class Settings {
     effect(() => {
       document.documentElement.dataset["theme"] = this.theme.value;
     });
-    effect(() => write({ language: this.language.value, theme: this.theme.value }));
+    effect(() => write(this.#choices()));
     const isFirst = new Promise<void>((resolve) => {
       effect(() => {
         const wanted = this.language.value ?? preferred(navigator.languages);
@@ -41,6 +44,14 @@ export class Settings {
       });
     });
     await isFirst;
+  }
+
+  #choices(): object {
+    return {
+      language: this.language.value,
+      theme: this.theme.value,
+      enterSends: this.enterSends.value,
+    };
   }
 }
 

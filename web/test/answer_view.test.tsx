@@ -7,7 +7,7 @@ import type { AnswerEntry } from "../src/chat/entries";
 import type { App } from "../src/app";
 import { AnswerView } from "../src/view/answer_view";
 
-const app = {} as App;
+const app = { current: signal({ editing: signal(null) }) } as unknown as App;
 
 function entryOf(answer: Answer): AnswerEntry {
   const key = "answer-1";

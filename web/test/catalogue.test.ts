@@ -42,7 +42,7 @@ test("what is loaded at first asks for no word that comes later", () => {
     [...stems].some((stem) => new RegExp(`["\`]${stem}\\.[a-z]`).test(text)),
   );
 
-  const isLoadedLater = /^\.\.\/src\/(?:view\/)?(?:cache|operator|observe|inspector)\//;
+  const isLoadedLater = /^\.\.\/src\/(?:view\/)?(?:cache|operator|observe|inspector|settings)\//;
   const early = asking.map(([path]) => path).filter((path) => !isLoadedLater.test(path));
   expect(early).toEqual(["../src/parameters/written_values.ts"]);
 });

@@ -61,6 +61,8 @@ export class OpenSession {
   readonly load: Signal<LoadState> = signal({ kind: "ready" });
   /** The message that the reader asked to see, by its key. */
   readonly target = signal<string | null>(null);
+  /** The message that the reader is saying otherwise, by its key. */
+  readonly editing = signal<string | null>(null);
   readonly entries: ReadonlySignal<readonly Entry[]>;
   /** The last answer of the branch that is shown, while it runs. */
   readonly running: ReadonlySignal<ReadonlySignal<Answer> | null>;

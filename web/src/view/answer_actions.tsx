@@ -1,10 +1,13 @@
 /** What can be done with an answer that has ended. */
 
+import type { RefObject } from "preact";
+
 import type { App } from "../app";
 import { isUnstored } from "../chat/answer";
 import { wholeText, type AnswerEntry } from "../chat/entries";
 import { t } from "../i18n/catalogue";
 import { CopyButton } from "./copy_button";
+import { focusComposer } from "./focus";
 import { BinIcon, ContinueIcon, EditIcon, RegenerateIcon } from "./icons";
 import { SiblingSwitch } from "./sibling_switch";
 
@@ -12,10 +15,11 @@ interface AnswerActionsProps {
   app: App;
   entry: AnswerEntry;
   isLast: boolean;
+  edit: RefObject<HTMLButtonElement | null>;
   onEdit: () => void;
 }
 
-export function AnswerActions({ app, entry, isLast, onEdit }: AnswerActionsProps) {
+export function AnswerActions({ app, entry, isLast, edit, onEdit }: AnswerActionsProps) {
   const answer = entry.answer.value;
   const hasText = wholeText(entry) !== "";
   const canContinue = isLast && hasText && (answer.phase === "cut" || answer.phase === "stopped");
@@ -27,12 +31,22 @@ export function AnswerActions({ app, entry, isLast, onEdit }: AnswerActionsProps
         <button
           type="button"
           class="quiet"
-          onClick={() => void app.continueAnswer(entry.lastKey)}
+          onClick={() => {
+            void app.continueAnswer(entry.lastKey);
+            focusComposer();
+          }}
         >
           <ContinueIcon /> {t("message.continue")}
         </button>
       )}
-      <button type="button" class="quiet" onClick={() => void app.regenerate(entry.key)}>
+      <button
+        type="button"
+        class="quiet"
+        onClick={() => {
+          void app.regenerate(entry.key);
+          focusComposer();
+        }}
+      >
         <RegenerateIcon /> {t("message.regenerate")}
       </button>
       {hasText && <CopyButton label={t("answer.copy")} text={() => wholeText(entry)} />}
@@ -42,6 +56,7 @@ export function AnswerActions({ app, entry, isLast, onEdit }: AnswerActionsProps
           class="quiet"
           aria-label={t("message.edit")}
           title={t("message.edit")}
+          ref={edit}
           onClick={onEdit}
         >
           <EditIcon />
@@ -52,7 +67,10 @@ export function AnswerActions({ app, entry, isLast, onEdit }: AnswerActionsProps
         class="quiet"
         aria-label={t("message.delete")}
         title={t("message.delete")}
-        onClick={() => app.deleteMessage(entry.key)}
+        onClick={() => {
+          app.deleteMessage(entry.key);
+          focusComposer();
+        }}
       >
         <BinIcon />
       </button>

@@ -4,7 +4,7 @@
  * Reads the answer's own signal, so that a streaming answer renders nothing but itself.
  */
 
-import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
 
 import type { App } from "../app";
 import { isSettled, type Answer } from "../chat/answer";
@@ -13,6 +13,7 @@ import { wholeText, type AnswerEntry } from "../chat/entries";
 import { t } from "../i18n/catalogue";
 import { Markdown } from "../markdown/markdown";
 import { AnswerActions } from "./answer_actions";
+import { useFocusAfterEditing } from "./editing";
 import { Figures } from "./figures";
 import { MessageEditor } from "./message_editor";
 
@@ -25,13 +26,16 @@ interface AnswerViewProps {
 }
 
 export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
-  const isEditing = useSignal(false);
+  const edit = useRef<HTMLButtonElement>(null);
+  const { editing } = app.current.value;
+  const isEditing = editing.value === entry.key;
   const answer = entry.answer.value;
   const text = wholeText(entry);
   const isDone = isSettled(answer);
   const progress = progressWords(answer, isLive);
   const isWriting = !isDone && isLive;
-  if (isEditing.value) {
+  useFocusAfterEditing(isEditing, edit);
+  if (isEditing) {
     return (
       <MessageEditor
         label={t("message.editAnswer")}
@@ -39,7 +43,7 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
         submit={t("common.save")}
         text={text}
         onSubmit={(edited) => void app.rewrite(entry.key, edited)}
-        onClose={() => (isEditing.value = false)}
+        onClose={() => (editing.value = null)}
       />
     );
   }
@@ -66,7 +70,8 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
           app={app}
           entry={entry}
           isLast={isLast}
-          onEdit={() => (isEditing.value = true)}
+          edit={edit}
+          onEdit={() => (editing.value = entry.key)}
         />
       )}
     </article>

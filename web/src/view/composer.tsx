@@ -1,81 +1,163 @@
 /**
- * Where the reader writes: a plain text area that grows, one button that sends or stops.
- *
- * Enter sends, except while an input method composes and on touch screens, where it makes a line.
+ * Where the reader writes: a plain text area that grows, what is attached, and one button that sends
+ * or stops. Long pastes and files of text are attached; see `Unsent`.
  */
 
 import "./composer.css";
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
+import type { App } from "../app";
+import type { OpenSession } from "../chat/open_session";
 import { t } from "../i18n/catalogue";
 import { EnterGuard } from "../input/enter_guard";
-import type { OpenSession } from "../chat/open_session";
-import { SendIcon, StopIcon } from "./icons";
+import { largePaste } from "../input/large_paste";
+import { isTouch, sends } from "../input/send_key";
+import { offeredTypes } from "../input/text_file";
+import { AttachmentChips } from "./attachment_chips";
+import { useFileDrop } from "./file_drop";
+import { ClipIcon, SendIcon, StopIcon } from "./icons";
 
 interface ComposerProps {
+  app: App;
   /** Whose message this is; the composer of a new chat takes the focus. */
   session: OpenSession;
-  text: string;
   /** The id of the element that says what stands in the way. */
   describedBy: string | undefined;
-  isRunning: boolean;
   isReady: boolean;
-  onText: (text: string) => void;
-  onSend: () => void;
-  onStop: () => void;
 }
 
 const growsByItself = CSS.supports("field-sizing", "content");
 const maxRows = 12;
 
-export function Composer(props: ComposerProps) {
-  const { session, text, isRunning, isReady, onText, onSend, onStop } = props;
+export function Composer({ app, session, describedBy, isReady }: ComposerProps) {
   const guard = useMemo(() => new EnterGuard(), []);
   const area = useRef<HTMLTextAreaElement>(null);
-  const canSend = !isRunning && isReady && text.trim() !== "";
+  const { drafts, unsent, settings } = app;
+  const sessionId = session.id.value;
+  const text = drafts.of(sessionId);
+  const isRunning = session.running.value !== null;
+  const canSend = !isRunning && isReady && !unsent.isEmpty(sessionId);
   useEffect(() => {
     if (session.id.value === null && !isTouch()) area.current?.focus();
   }, [session]);
+  const hasBegun = session.entries.value.length > 0;
+  useEffect(() => {
+    // What the reader pressed to begin is gone, and took the focus along.
+    const hasFocus = document.activeElement !== document.body;
+    if (hasBegun && !hasFocus && !isTouch()) area.current?.focus();
+  }, [hasBegun]);
+  const isDropping = useFileDrop((files) => void app.attachFiles(files));
 
   const send = () => {
-    if (canSend) onSend();
+    if (!canSend) return;
+    void app.sendDraft();
+    if (!isTouch()) area.current?.focus();
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (isTouch() || !guard.isSend(event)) return;
+    if (!sends(event, guard, settings.enterSends.value && !isTouch())) return;
     event.preventDefault();
     send();
   };
+  const onPaste = (event: ClipboardEvent) => {
+    const long = largePaste(event);
+    const files = event.clipboardData?.files ?? [];
+    if (long !== null) unsent.attachText(sessionId, long);
+    else if (files.length > 0) void app.attachFiles(files);
+    else return;
+    event.preventDefault();
+  };
 
   return (
-    <form class="composer" onSubmit={(event) => (event.preventDefault(), send())}>
-      <textarea
-        ref={area}
-        aria-label={t("composer.label")}
-        aria-describedby={props.describedBy}
-        placeholder={t("composer.label")}
-        dir="auto"
-        rows={growsByItself ? 1 : rowsOf(text)}
-        value={text}
-        onInput={(event) => onText(event.currentTarget.value)}
-        onKeyDown={onKeyDown}
-        onCompositionEnd={(event) => guard.onCompositionEnd(event.timeStamp)}
+    <form
+      class={isDropping.value ? "composer dropping" : "composer"}
+      onSubmit={(event) => (event.preventDefault(), send())}
+    >
+      <AttachmentChips
+        attachments={unsent.attachmentsOf(sessionId)}
+        onRemove={(attachment) => {
+          unsent.detach(sessionId, attachment);
+          area.current?.focus();
+        }}
+        onInline={(attachment) => {
+          unsent.inline(sessionId, attachment);
+          area.current?.focus();
+        }}
       />
-      {isRunning ? (
-        <button type="button" class="round" aria-label={t("composer.stop")} title={t("composer.stopHint")} onClick={onStop}>
-          <StopIcon />
-        </button>
-      ) : (
-        <button type="submit" class="round accent" aria-label={t("composer.send")} disabled={!canSend}>
-          <SendIcon />
-        </button>
-      )}
+      <div class="composer-line">
+        <FileButton onFiles={(files) => void app.attachFiles(files)} />
+        <textarea
+          id="composer"
+          ref={area}
+          aria-label={t("composer.label")}
+          aria-describedby={describedBy}
+          placeholder={t("composer.label")}
+          dir="auto"
+          rows={growsByItself ? 1 : rowsOf(text)}
+          value={text}
+          onInput={(event) => drafts.set(sessionId, event.currentTarget.value)}
+          onKeyDown={onKeyDown}
+          onPaste={onPaste}
+          onCompositionEnd={(event) => guard.onCompositionEnd(event.timeStamp)}
+        />
+        {isRunning ? (
+          <button
+            key="stop"
+            type="button"
+            class="round"
+            aria-label={t("composer.stop")}
+            title={t("composer.stopHint")}
+            onClick={() => session.stop()}
+          >
+            <StopIcon />
+          </button>
+        ) : (
+          <button
+            key="send"
+            type="submit"
+            class="round accent"
+            aria-label={t("composer.send")}
+            disabled={!canSend}
+          >
+            <SendIcon />
+          </button>
+        )}
+      </div>
     </form>
   );
 }
 
-function isTouch(): boolean {
-  return matchMedia("(pointer: coarse)").matches;
+function FileButton({ onFiles }: { onFiles: (files: readonly File[]) => void }) {
+  const field = useRef<HTMLInputElement>(null);
+  const take = (input: HTMLInputElement) => {
+    // The list empties with the field, so that the same file can be chosen again.
+    const files = [...(input.files ?? [])];
+    input.value = "";
+    onFiles(files);
+  };
+  return (
+    <>
+      <button
+        type="button"
+        class="quiet attach"
+        aria-label={t("attachment.add")}
+        title={t("attachment.add")}
+        onClick={() => field.current?.click()}
+      >
+        <ClipIcon />
+      </button>
+      <input
+        ref={field}
+        class="visually-hidden"
+        type="file"
+        multiple
+        accept={offeredTypes}
+        aria-hidden="true"
+        tabIndex={-1}
+        onChange={(event) => take(event.currentTarget)}
+      />
+    </>
+  );
 }
 
 function rowsOf(text: string): number {

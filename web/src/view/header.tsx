@@ -11,14 +11,22 @@ import { connectionWords } from "../wire/connection_words";
 import { MenuIcon, PanelIcon } from "./icons";
 import { ModelChoice } from "./model_choice";
 
-export function Header({ app, onMenu }: { app: App; onMenu: () => void }) {
+export function Header({ app }: { app: App }) {
+  const { layout } = app;
   const title = titleOf(app);
   useEffect(() => {
     document.title = `${title} - chatserve`;
   }, [title]);
   return (
     <header class="top">
-      <button type="button" class="quiet menu" aria-label={t("header.menu")} onClick={onMenu}>
+      <button
+        type="button"
+        class="quiet menu"
+        aria-label={t("header.menu")}
+        aria-expanded={layout.isListShown.value}
+        title={t("header.menuHint")}
+        onClick={() => layout.toggleList()}
+      >
         <MenuIcon />
       </button>
       <h1 dir="auto">{title}</h1>

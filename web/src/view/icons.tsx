@@ -139,3 +139,23 @@ export const GaugeIcon = () => (
     <path d="M4 15a7.5 7.5 0 1 1 12 0M10 11l3-4" />
   </Icon>
 );
+
+export const ClipIcon = () => (
+  <Icon>
+    <path d="M16.5 9.5l-6 6a3.6 3.6 0 0 1-5-5l6.5-6.5a2.4 2.4 0 0 1 3.4 3.4l-6.4 6.4a1.2 1.2 0 0 1-1.7-1.7l5.7-5.700" />
+  </Icon>
+);
+
+export const FileIcon = () => (
+  <Icon>
+    <path d="M5.5 3h6l3.5 3.5V17h-9.5zM11.5 3v3.5h3.5M8 10.5h4.5M8 13.5h4.5" />
+  </Icon>
+);
+
+export const GearIcon = () => (
+  <Icon>
+    <path d="M3 6h7M14 6h3M3 14h3M10 14h7" />
+    <circle cx="12" cy="6" r="2" />
+    <circle cx="8" cy="14" r="2" />
+  </Icon>
+);

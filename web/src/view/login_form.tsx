@@ -2,13 +2,15 @@
 
 import "./login_form.css";
 
-import { useRef } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 
 import { t } from "../i18n/catalogue";
+import { EnterGuard } from "../input/enter_guard";
 import type { Login } from "../login";
 
 export function LoginForm({ login }: { login: Login }) {
   const field = useRef<HTMLInputElement>(null);
+  const guard = useMemo(() => new EnterGuard(), []);
   const submit = (event: Event) => {
     event.preventDefault();
     const key = field.current?.value ?? "";
@@ -26,6 +28,8 @@ export function LoginForm({ login }: { login: Login }) {
           spellcheck={false}
           autofocus
           ref={field}
+          onKeyDown={(event) => guard.holdBack(event)}
+          onCompositionEnd={(event) => guard.onCompositionEnd(event.timeStamp)}
           aria-describedby={login.problem.value === null ? undefined : "login-problem"}
           aria-invalid={login.problem.value !== null}
         />

@@ -1,25 +1,32 @@
 /** A message while it is being said otherwise. What stands there already stays on its own branch. */
 
 import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import { t } from "../i18n/catalogue";
-import { EnterGuard } from "../input/enter_guard";
+import { EnterGuard, isComposing } from "../input/enter_guard";
+import { largePaste } from "../input/large_paste";
+import { focusComposer } from "./focus";
 
 interface MessageEditorProps {
   label: string;
   hint: string;
   submit: string;
   text: string;
+  /** What goes with the text; with it, the text may be empty. */
+  attached?: ComponentChildren;
+  onLargePaste?: (text: string) => void;
   onSubmit: (text: string) => void;
   onClose: () => void;
 }
 
-export function MessageEditor({ label, hint, submit, text, onSubmit, onClose }: MessageEditorProps) {
+export function MessageEditor(props: MessageEditorProps) {
+  const { text, attached, onLargePaste, onSubmit, onClose } = props;
   const guard = useMemo(() => new EnterGuard(), []);
   const area = useRef<HTMLTextAreaElement>(null);
   const draft = useSignal(text);
-  const canSubmit = draft.value.trim() !== "";
+  const canSubmit = draft.value.trim() !== "" || attached !== undefined;
   useEffect(() => {
     const element = area.current;
     element?.focus();
@@ -29,35 +36,46 @@ export function MessageEditor({ label, hint, submit, text, onSubmit, onClose }: 
     if (!canSubmit) return;
     onSubmit(draft.value);
     onClose();
+    focusComposer();
   };
-  const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === "Escape" && !event.isComposing) {
-      // This Escape closes the editor; it does not stop an answer.
-      event.stopPropagation();
-      onClose();
-    } else if ((event.ctrlKey || event.metaKey) && guard.isSend(event)) {
-      event.preventDefault();
-      finish();
-    }
+  const onPaste = (event: ClipboardEvent) => {
+    const long = onLargePaste === undefined ? null : largePaste(event);
+    if (long === null) return;
+    event.preventDefault();
+    onLargePaste?.(long);
   };
   return (
-    <form class="message-editor" onSubmit={(event) => (event.preventDefault(), finish())}>
+    <form
+      class="message-editor"
+      onSubmit={(event) => (event.preventDefault(), finish())}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || isComposing(event)) return;
+        event.preventDefault();
+        onClose();
+      }}
+    >
+      {attached}
       <textarea
         ref={area}
-        aria-label={label}
+        aria-label={props.label}
         dir="auto"
         value={draft.value}
         onInput={(event) => (draft.value = event.currentTarget.value)}
-        onKeyDown={onKeyDown}
+        onKeyDown={(event) => {
+          if (!(event.ctrlKey || event.metaKey) || !guard.isSend(event)) return;
+          event.preventDefault();
+          finish();
+        }}
+        onPaste={onPaste}
         onCompositionEnd={(event) => guard.onCompositionEnd(event.timeStamp)}
       />
       <div class="message-editor-foot">
-        <small>{hint}</small>
+        <small>{props.hint}</small>
         <button type="button" class="outlined" onClick={onClose}>
           {t("common.cancel")}
         </button>
         <button type="submit" class="outlined primary" disabled={!canSubmit}>
-          {submit}
+          {props.submit}
         </button>
       </div>
     </form>

@@ -2,16 +2,17 @@
 
 import "./page.css";
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 
 import type { App } from "../app";
 import { formatMoment, t } from "../i18n/catalogue";
 import { oversizeWords } from "../input/message_size";
+import { listenToKeys } from "../keys/commands";
 import type { LoadState, OpenSession } from "../chat/open_session";
 import { Composer } from "./composer";
+import { Dialog, Sheet } from "./dialog";
 import { EmptyState } from "./empty_state";
 import { Header } from "./header";
-import { CloseIcon } from "./icons";
 import { LazyView } from "./lazy_view";
 import { LoginForm } from "./login_form";
 import { Sidebar } from "./list/sidebar";
@@ -20,46 +21,79 @@ import { TranscriptView } from "./transcript_view";
 import { UndoBar } from "./undo_bar";
 
 export function Page({ app }: { app: App }) {
-  const sheet = useRef<HTMLDialogElement>(null);
-  const { isListShown, isInspectorShown } = app.layout;
   const { kind } = app.place.value;
-  useShortcuts(app);
-  if (app.login.isNeeded.value) return <LoginForm login={app.login} />;
+  const isLoginNeeded = app.login.isNeeded.value;
+  useEffect(() => (isLoginNeeded ? undefined : listenToKeys(app)), [app, isLoginNeeded]);
+  if (isLoginNeeded) return <LoginForm login={app.login} />;
   return (
-    <div class="page" data-list={isListShown.value} data-inspector={isInspectorShown.value}>
-      <div class="rail">
-        <Sidebar app={app} onChoose={() => undefined} />
-      </div>
-      <dialog class="sheet" ref={sheet} aria-label={t("list.label")}>
-        <button
-          type="button"
-          class="quiet close"
-          aria-label={t("common.close")}
-          onClick={() => sheet.current?.close()}
-        >
-          <CloseIcon />
-        </button>
-        <Sidebar app={app} onChoose={() => sheet.current?.close()} />
-      </dialog>
+    <div class="page">
+      <ListPanel app={app} />
       <main>
-        <Header app={app} onMenu={() => sheet.current?.showModal()} />
+        <Header app={app} />
         {kind === "chat" && <Chat app={app} />}
         {kind === "cache" && <LazyView key="cache" load={loadCacheView} props={{ app }} />}
         {kind === "operator" && <LazyView key="operator" load={loadOperatorView} props={{ app }} />}
         <StatusLine app={app} />
         <UndoBar undo={app.undo} />
       </main>
-      {isInspectorShown.value && (
-        <aside class="inspector-panel" aria-label={t("header.inspector")}>
-          <LazyView load={loadInspector} props={{ app }} />
-        </aside>
-      )}
+      <InspectorPanel app={app} />
+      <Dialogs app={app} />
     </div>
+  );
+}
+
+function ListPanel({ app }: { app: App }) {
+  const { layout } = app;
+  const close = () => layout.closeSheet();
+  if (!layout.isListShown.value) return null;
+  if (!layout.isNarrow.value) {
+    return (
+      <div class="rail">
+        <Sidebar app={app} onChoose={close} />
+      </div>
+    );
+  }
+  return (
+    <Sheet label={t("list.label")} edge="start" onClose={close}>
+      <Sidebar app={app} onChoose={close} />
+    </Sheet>
+  );
+}
+
+function InspectorPanel({ app }: { app: App }) {
+  const { layout } = app;
+  if (!layout.isInspectorShown.value) return null;
+  const inspector = <LazyView load={loadInspector} props={{ app }} />;
+  if (!layout.isNarrow.value) {
+    return (
+      <aside class="inspector-panel" aria-label={t("header.inspector")}>
+        {inspector}
+      </aside>
+    );
+  }
+  return (
+    <Sheet label={t("header.inspector")} edge="end" onClose={() => layout.closeSheet()}>
+      {inspector}
+    </Sheet>
+  );
+}
+
+function Dialogs({ app }: { app: App }) {
+  const { layout } = app;
+  const name = layout.dialog.value;
+  if (name === null) return null;
+  return (
+    <Dialog key={name} label={t(`header.${name}`)} onClose={() => layout.closeDialog()}>
+      {name === "settings" && <LazyView load={loadSettings} props={{ app }} />}
+      {name === "keys" && <LazyView load={loadKeysList} props={{}} />}
+    </Dialog>
   );
 }
 
 const loadCacheView = async () => (await import("./cache/cache_view")).CacheView;
 const loadOperatorView = async () => (await import("./operator/operator_view")).OperatorView;
+const loadSettings = async () => (await import("./settings/settings_dialog")).SettingsDialog;
+const loadKeysList = async () => (await import("./settings/keys_list")).KeysList;
 const loadInspector = async () => (await import("./inspector/inspector")).Inspector;
 
 function Chat({ app }: { app: App }) {
@@ -116,20 +150,21 @@ function Composing({ app, session }: SessionProps) {
   const { kind } = session.load.value;
   if (kind === "missing" || kind === "failed") return null;
   const sessionId = session.id.value;
-  const text = app.drafts.of(sessionId);
-  const obstacle = obstacleOf(app, session) ?? oversizeWords(text, app.connection.maxMessageBytes.value);
+  const { unsent } = app;
+  const obstacle = obstacleOf(app, session) ?? oversizeWordsOf(app, sessionId);
   return (
     <div class="column composer-column">
       <Composer
+        app={app}
         session={session}
-        text={text}
         describedBy={obstacle === null ? undefined : "obstacle"}
-        isRunning={session.running.value !== null}
         isReady={kind === "ready" && obstacle === null}
-        onText={(next) => app.drafts.set(sessionId, next)}
-        onSend={() => void app.sendDraft()}
-        onStop={() => session.stop()}
       />
+      {unsent.problem.value !== null && (
+        <p class="obstacle" role="alert">
+          {unsent.problem.value}
+        </p>
+      )}
       {obstacle !== null && (
         <p class="obstacle" id="obstacle">
           {obstacle}
@@ -139,6 +174,11 @@ function Composing({ app, session }: SessionProps) {
   );
 }
 
+function oversizeWordsOf({ connection, drafts, unsent }: App, sessionId: string | null) {
+  const attachedBytes = unsent.attachmentsOf(sessionId).reduce((sum, each) => sum + each.wireBytes, 0);
+  return oversizeWords(drafts.of(sessionId), connection.maxMessageBytes.value, attachedBytes);
+}
+
 function obstacleOf(app: App, session: OpenSession): string | null {
   const seenAtMs = session.running.value === null ? session.seenAtMs.value : null;
   if (seenAtMs !== null) return t("composer.lastSeen", { time: formatMoment(seenAtMs) });
@@ -146,30 +186,4 @@ function obstacleOf(app: App, session: OpenSession): string | null {
   if (kind === "offline") return t("composer.offline");
   if (app.connection.isLost.value) return t("connection.lost");
   return app.offer.problem.value ?? app.choiceProblem.value;
-}
-
-function useShortcuts(app: App): void {
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      const isCommand = event.ctrlKey || event.metaKey;
-      if (event.key === "Escape" && !event.isComposing && !hasOpenDialog()) {
-        app.current.value.stop();
-      } else if (isCommand && event.shiftKey && event.key.toLowerCase() === "o") {
-        event.preventDefault();
-        app.newChat();
-      } else if (isCommand && event.key === ".") {
-        event.preventDefault();
-        app.layout.toggleInspector();
-      } else if (isCommand && event.key.toLowerCase() === "b") {
-        event.preventDefault();
-        app.layout.toggleList();
-      }
-    };
-    document.addEventListener("keydown", onKey);
-    return () => document.removeEventListener("keydown", onKey);
-  }, [app]);
-}
-
-function hasOpenDialog(): boolean {
-  return document.querySelector("dialog[open]") !== null;
 }

@@ -55,6 +55,7 @@ export function TranscriptView({ app, session }: { app: App; session: OpenSessio
               entry={entry}
               isLive={isLive}
               isLast={start + index === entries.length - 1}
+              onUnfold={() => reading.rest()}
             />
           ))}
         </div>
@@ -77,10 +78,11 @@ interface EntryViewProps {
   entry: Entry;
   isLive: boolean;
   isLast: boolean;
+  onUnfold: () => void;
 }
 
-function EntryView({ app, entry, isLive, isLast }: EntryViewProps) {
-  if (entry.kind === "user") return <UserView app={app} entry={entry} />;
+function EntryView({ app, entry, isLive, isLast, onUnfold }: EntryViewProps) {
+  if (entry.kind === "user") return <UserView app={app} entry={entry} onUnfold={onUnfold} />;
   return <AnswerView app={app} entry={entry} isLive={isLive} isLast={isLast} />;
 }
 

@@ -48,6 +48,11 @@ export async function logOut(): Promise<void> {
   await call("POST", "v1/chatserve/logout");
 }
 
+export async function getVersion(): Promise<string> {
+  const { version } = await call<{ version: string }>("GET", "version");
+  return version;
+}
+
 export async function listModels(): Promise<WireModel[]> {
   const list = await call<WireList<WireModel>>("GET", "v1/models");
   return list.data;

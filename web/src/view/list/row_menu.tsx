@@ -48,10 +48,6 @@ export function RowMenu({ label, children }: RowMenuProps) {
         ref={menu}
         onToggle={place}
         onClick={() => menu.current?.hidePopover()}
-        onKeyDown={(event) => {
-          // Esc closes the menu and nothing else.
-          if (event.key === "Escape") event.stopPropagation();
-        }}
       >
         {children}
       </div>

@@ -1,12 +1,40 @@
-/** Where the reader writes what to look for. */
+/** Where the reader writes what to look for: Enter opens the first thing found, Esc goes back. */
 
-import { useRef } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 
 import { t } from "../../i18n/catalogue";
+import { EnterGuard, isComposing } from "../../input/enter_guard";
+import { hashOf } from "../../router";
 import type { SessionSearch } from "../../sessions/session_search";
 
-export function SearchBox({ search }: { search: SessionSearch }) {
+interface SearchBoxProps {
+  search: SessionSearch;
+  /** Something was chosen; a sheet closes then. */
+  onChoose: () => void;
+}
+
+export function SearchBox({ search, onChoose }: SearchBoxProps) {
+  const guard = useMemo(() => new EnterGuard(), []);
   const field = useRef<HTMLInputElement>(null);
+  const openFirst = () => {
+    const [hit] = search.hits.value;
+    if (hit === undefined) return;
+    location.hash = hashOf(hit.conversation.id);
+    onChoose();
+  };
+  const leave = () => {
+    if (search.words.value === "") field.current?.blur();
+    else search.clear();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (guard.isSend(event)) {
+      openFirst();
+    } else if (event.key === "Escape" && !isComposing(event)) {
+      // The first Esc empties the field, the next one leaves it; neither does more than that.
+      event.preventDefault();
+      leave();
+    }
+  };
   return (
     <search class="search-box">
       <input
@@ -17,13 +45,8 @@ export function SearchBox({ search }: { search: SessionSearch }) {
         dir="auto"
         value={search.words.value}
         onInput={(event) => search.type(event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key !== "Escape" || event.isComposing) return;
-          // The first Esc empties the field, the next one leaves it; neither stops an answer.
-          event.stopPropagation();
-          if (search.words.value === "") field.current?.blur();
-          else search.clear();
-        }}
+        onKeyDown={onKeyDown}
+        onCompositionEnd={(event) => guard.onCompositionEnd(event.timeStamp)}
       />
     </search>
   );

@@ -5,7 +5,7 @@ import "./sidebar.css";
 import type { App } from "../../app";
 import { t } from "../../i18n/catalogue";
 import { groupSessions } from "../../sessions/session_list";
-import { PlusIcon } from "../icons";
+import { GearIcon, PlusIcon } from "../icons";
 import { ListTools } from "./list_tools";
 import { PlaceLinks } from "./place_links";
 import { SearchBox } from "./search_box";
@@ -29,7 +29,7 @@ export function Sidebar({ app, onChoose }: SidebarProps) {
       <button type="button" class="outlined new-chat" onClick={newChat}>
         <PlusIcon /> {t("list.newChat")}
       </button>
-      <SearchBox search={app.search} />
+      <SearchBox search={app.search} onChoose={onChoose} />
       <div class="session-groups">
         {app.search.isActive.value ? (
           <SearchHits search={app.search} onChoose={onChoose} />
@@ -39,6 +39,13 @@ export function Sidebar({ app, onChoose }: SidebarProps) {
       </div>
       <ListTools app={app} />
       <PlaceLinks app={app} onChoose={onChoose} />
+      <button
+        type="button"
+        class="quiet settings-button"
+        onClick={() => app.layout.showDialog("settings")}
+      >
+        <GearIcon /> {t("header.settings")}
+      </button>
       {app.login.canLogOut.value && (
         <button type="button" class="quiet log-out" onClick={() => void app.login.logOut()}>
           {t("login.logOut", { user: app.login.identity.value?.user ?? "" })}

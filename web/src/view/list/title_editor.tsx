@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import { t } from "../../i18n/catalogue";
-import { EnterGuard } from "../../input/enter_guard";
+import { EnterGuard, isComposing } from "../../input/enter_guard";
 
 interface TitleEditorProps {
   title: string;
@@ -21,9 +21,8 @@ export function TitleEditor({ title, onSubmit, onClose }: TitleEditorProps) {
     field.current?.select();
   }, []);
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === "Escape" && !event.isComposing) {
-      // This Escape ends the change; it does not stop an answer.
-      event.stopPropagation();
+    if (event.key === "Escape" && !isComposing(event)) {
+      event.preventDefault();
       onClose();
     } else if (guard.isSend(event)) {
       const renamed = field.current?.value.trim() ?? "";
