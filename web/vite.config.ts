@@ -36,5 +36,5 @@ export default defineConfig({
     },
   },
   // Tests read the colours out of the style sheets.
-  test: { include: ["test/**/*.test.{ts,tsx}"], setupFiles: ["test/words.setup.ts"], css: { include: /\.css\?raw$/ } },
+  test: { include: ["test/**/*.test.{ts,tsx}"], setupFiles: ["test/later.setup.ts"], css: { include: /\.css\?raw$/ } },
 });

@@ -11,11 +11,24 @@ import { gzipSync } from "node:zlib";
 
 const built = new URL("../../chatserve/gateway/static/", import.meta.url);
 
-/** Return the files of one kind that index.html asks for. */
+/** Return the files of one kind that index.html asks for, and what they import at once. */
 function firstLoad(extension) {
   const html = readFileSync(new URL("index.html", built), "utf8");
-  const names = html.matchAll(/(?:src|href)="\.\/([^"]+)"/g);
-  return [...names].map(([, name]) => name).filter((name) => name.endsWith(`.${extension}`));
+  const names = [...html.matchAll(/(?:src|href)="\.\/([^"]+)"/g)].map(([, name]) => name);
+  return withImports(names.filter((name) => name.endsWith(`.${extension}`)));
+}
+
+/** Return scripts of the assets folder with all that they import before they can run. */
+function withImports(names) {
+  const found = new Set(names);
+  for (const name of found) {
+    if (!name.endsWith(".js")) continue;
+    const code = readFileSync(new URL(name, built), "utf8");
+    for (const [, file] of code.matchAll(/(?:\bfrom|\bimport)"\.\/([^"]+)"/g)) {
+      found.add(`assets/${file}`);
+    }
+  }
+  return [...found];
 }
 
 /** Return the scripts that are loaded later and whose names begin so. */
@@ -35,9 +48,13 @@ function largest(names) {
 // A block of code needs the highlighter and the grammar of its own language.
 const highlighting = [...chunks("highlighter"), ...largest(chunks("grammar"))];
 
+// What an answer needs besides what is there by then.
+const markdown = withImports(chunks("markdown")).filter((name) => !firstLoad("js").includes(name));
+
 const budgets = [
   { what: "js", files: firstLoad("js"), bytes: 60_000 },
   { what: "css", files: firstLoad("css"), bytes: 10_000 },
+  { what: "markdown", files: markdown, bytes: 25_000 },
   { what: "highlight", files: highlighting, bytes: 30_000 },
   { what: "math", files: chunks("mathml"), bytes: 80_000 },
 ];

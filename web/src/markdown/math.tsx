@@ -5,7 +5,7 @@
 
 import { useEffect, useMemo } from "preact/hooks";
 
-import { LazyModule } from "./lazy_module";
+import { LazyModule } from "../lazy_module";
 import type { MathToken } from "./math_syntax";
 
 const maxSourceLength = 10_000;

@@ -11,8 +11,8 @@ import { isSettled, type Answer } from "../chat/answer";
 import { canRetry, endingWords, errorWords, progressWords } from "../chat/answer_words";
 import { wholeText, type AnswerEntry } from "../chat/entries";
 import { t } from "../i18n/catalogue";
-import { Markdown } from "../markdown/markdown";
 import { AnswerActions } from "./answer_actions";
+import { AnswerText, useMarkdown } from "./answer_text";
 import { useFocusAfterEditing } from "./editing";
 import { Figures } from "./figures";
 import { MessageEditor } from "./message_editor";
@@ -29,6 +29,7 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
   const edit = useRef<HTMLButtonElement>(null);
   const { editing } = app.current.value;
   const isEditing = editing.value === entry.key;
+  useMarkdown();
   const answer = entry.answer.value;
   const text = wholeText(entry);
   const isDone = isSettled(answer);
@@ -55,7 +56,7 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
       data-phase={answer.phase}
       data-key={entry.key}
     >
-      {text !== "" && <Markdown text={text} isGrowing={!isDone} />}
+      {text !== "" && <AnswerText text={text} isGrowing={!isDone} />}
       {!isDone && progress !== null && <p class="progress">{progress}</p>}
       {answer.error !== null && (
         <Failure answer={answer} onRetry={isLast ? () => void app.retry() : null} />

@@ -9,6 +9,7 @@ import { formatMoment, t } from "../i18n/catalogue";
 import { oversizeWords } from "../input/message_size";
 import { listenToKeys } from "../keys/commands";
 import type { LoadState, OpenSession } from "../chat/open_session";
+import { useMarkdown } from "./answer_text";
 import { Composer } from "./composer";
 import { Dialog, Sheet } from "./dialog";
 import { EmptyState } from "./empty_state";
@@ -121,6 +122,7 @@ function Content({ app, session }: SessionProps) {
 }
 
 function LoadNotice({ app, session, load }: SessionProps & { load: LoadState }) {
+  useMarkdown();
   const sessionId = session.id.value;
   if (load.kind === "loading") return <p class="notice quiet-notice">{t("session.loading")}</p>;
   if (load.kind === "missing") {
