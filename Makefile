@@ -11,7 +11,7 @@ WEB_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 .DEFAULT_GOAL := help
 .PHONY: help install run test check fmt bench bench-peers bench-sharing bench-memory \
 	bench-differential bench-quality bench-start bench-gateway bench-routing bench-fleet \
-	bench-page \
+	bench-page screenshots \
 	profile lock clean
 
 help: ## Show this list
@@ -80,6 +80,10 @@ bench-fleet: install $(VENV)/.dev ## Simulate routing with a thousand workers; A
 bench-page: install $(VENV)/.dev ## Measure the page with 500 messages in a slowed-down Chromium
 	$(BIN)/chatserve models fetch
 	$(BIN)/python -m benchmarks.page
+
+screenshots: install $(VENV)/.dev ## Take the pictures of the page in docs/ anew
+	$(BIN)/chatserve models fetch
+	$(BIN)/python -m scripts.screenshots
 
 profile: install $(VENV)/.dev ## Show where the time of a decode step goes; draws docs/step-time.svg
 	$(BIN)/chatserve models fetch

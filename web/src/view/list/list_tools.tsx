@@ -30,11 +30,10 @@ export function ListTools({ app }: { app: App }) {
       </button>
       <input
         ref={field}
-        class="visually-hidden"
+        hidden
         type="file"
         accept="application/json,.json"
         aria-label={t("list.import")}
-        tabIndex={-1}
         onChange={(event) => void take(event.currentTarget)}
       />
       <p class="note" role="status">
