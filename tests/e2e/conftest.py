@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from e2e.chat_page import open_page
 from e2e.real_service import Service
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 CHROMIUM_FLAGS = (
     "--no-sandbox",
@@ -49,3 +50,10 @@ def browser() -> Iterator[Browser]:
         )
         yield chromium
         chromium.close()
+
+
+@pytest.fixture
+def page(browser: Browser, service_url: str) -> Iterator[Page]:
+    """The page, on which a test fails for anything that the browser complains about."""
+    with open_page(browser, service_url) as page:
+        yield page

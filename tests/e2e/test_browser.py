@@ -1,59 +1,23 @@
 """The page in a real browser, on the real service and model."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect
+from e2e.chat_page import expect_phase, last_answer, send, stop
+from playwright.sync_api import Locator, Page, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
 
 SYSTEM = "You are a friendly librarian who answers in one or two short sentences."
-ANSWER_MS = 60_000
-
-
-@pytest.fixture
-def page(browser: Browser, service_url: str) -> Iterator[Page]:
-    """A page that fails the test for anything the browser complains about."""
-    context = browser.new_context(base_url=service_url)
-    page = context.new_page()
-    complaints: list[str] = []
-
-    def note(message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
-            complaints.append(message.text)
-
-    page.on("console", note)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.set_default_timeout(ANSWER_MS)
-    page.goto("/")
-    yield page
-    context.close()
-    assert complaints == []
-
-
-def send(page: Page, text: str) -> None:
-    page.get_by_role("textbox", name="Message").fill(text)
-    page.get_by_role("textbox", name="Message").press("Enter")
-
-
-def last_answer(page: Page) -> Locator:
-    return page.get_by_role("article", name="Answer").last
-
-
-def expect_phase(answer: Locator, phase: str) -> None:
-    expect(answer).to_have_attribute("data-phase", re.compile(phase), timeout=ANSWER_MS)
 
 
 def let_it_say_something(page: Page) -> Locator:
     """Wait for the last answer's first words, then end it: the model likes to talk for long."""
-    answer = last_answer(page)
-    expect_phase(answer, "streaming|completed")
-    expect(answer.locator(".markdown")).not_to_be_empty()
-    page.keyboard.press("Escape")  # stops it, and does nothing if it has just ended
-    expect_phase(answer, "completed|stopped")
-    return answer
+    expect_phase(page, "streaming|completed")
+    expect(last_answer(page).locator(".markdown")).not_to_be_empty()
+    stop(page)
+    return last_answer(page)
 
 
 def list_link(page: Page, words: str) -> Locator:
@@ -96,11 +60,11 @@ def test_a_chat_streams_and_shows_what_was_cached(page: Page) -> None:
 def test_stop_ends_an_answer_and_keeps_what_was_said(page: Page) -> None:
     send(page, "Write a very long story about a river.")
     answer = last_answer(page)
-    expect_phase(answer, "streaming")
+    expect_phase(page, "streaming")
 
     page.get_by_role("button", name="Stop").click()
 
-    expect_phase(answer, "stopped")
+    expect_phase(page, "stopped")
     text = answer.locator(".markdown").inner_text()
     page.reload()
     expect(last_answer(page).locator(".markdown")).to_have_text(text)
@@ -109,11 +73,11 @@ def test_stop_ends_an_answer_and_keeps_what_was_said(page: Page) -> None:
 
 def test_a_reload_in_the_middle_of_an_answer_loses_nothing(page: Page) -> None:
     send(page, "Explain in many words how bread is made.")
-    expect_phase(last_answer(page), "streaming")
+    expect_phase(page, "streaming")
     begun = last_answer(page).locator(".markdown").inner_text()
 
     page.reload()
-    expect_phase(last_answer(page), "streaming|completed")
+    expect_phase(page, "streaming|completed")
     expect(last_answer(page).locator(".markdown")).to_contain_text(begun.strip()[:20])
     let_it_say_something(page)
 
@@ -220,15 +184,15 @@ def test_an_answer_is_made_anew_next_to_the_old_one(page: Page) -> None:
 
 def test_a_stopped_answer_goes_on_where_it_stood(page: Page) -> None:
     send(page, "Write a very long story about a mountain.")
-    expect_phase(last_answer(page), "streaming")
+    expect_phase(page, "streaming")
     page.get_by_role("button", name="Stop").click()
-    expect_phase(last_answer(page), "stopped")
+    expect_phase(page, "stopped")
     begun = last_answer(page).locator(".markdown").inner_text()
 
     page.get_by_role("button", name="Continue").click()
-    expect_phase(last_answer(page), "streaming")
+    expect_phase(page, "streaming")
     page.get_by_role("button", name="Stop").click()
-    expect_phase(last_answer(page), "stopped")
+    expect_phase(page, "stopped")
 
     whole = last_answer(page).locator(".markdown").inner_text()
     assert whole.startswith(begun.rstrip())

@@ -51,12 +51,6 @@ SMALL_TARGETS = """() => [...document.querySelectorAll("button, select, textarea
 
 
 @pytest.fixture
-def page(browser: Browser, service_url: str) -> Iterator[Page]:
-    with open_page(browser, service_url) as page:
-        yield page
-
-
-@pytest.fixture
 def phone(browser: Browser, service_url: str) -> Iterator[Page]:
     with open_page(browser, service_url, **PHONE) as page:
         yield page

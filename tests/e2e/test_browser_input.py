@@ -1,7 +1,6 @@
 """What the reader types, pastes, drops and presses, in a real browser."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from e2e.chat_page import (
@@ -9,7 +8,6 @@ from e2e.chat_page import (
     expect_phase,
     last_answer,
     open_login,
-    open_page,
     said,
     say,
     send,
@@ -62,12 +60,6 @@ COMMIT = {
         return !field.dispatchEvent(new KeyboardEvent("keydown", { ...enter, cancelable: true }));
     }""",
 }
-
-
-@pytest.fixture
-def page(browser: Browser, service_url: str) -> Iterator[Page]:
-    with open_page(browser, service_url) as page:
-        yield page
 
 
 def commit(field: Locator, order: str, **modifiers: bool) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, WebSocket, expect
+from playwright.sync_api import Locator, Page, WebSocket, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
 
@@ -20,25 +20,6 @@ PERSONA_TEXT = (
     "write more than four sentences, and never promise that a book is there. The letter is for "
     "{{name}}."
 )
-
-
-@pytest.fixture
-def page(browser: Browser, service_url: str) -> Iterator[Page]:
-    """A page that fails the test for anything the browser complains about."""
-    context = browser.new_context(base_url=service_url)
-    page = context.new_page()
-    complaints: list[str] = []
-
-    def note(message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
-            complaints.append(message.text)
-
-    page.on("console", note)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.set_default_timeout(ANSWER_MS)
-    yield page
-    context.close()
-    assert complaints == []
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import re
 
 import httpx
 import pytest
-from e2e.test_browser import last_answer, let_it_say_something, send
+from e2e.chat_page import expect_phase, say, send, stop
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
@@ -18,8 +18,7 @@ def test_tree_shows_what_two_conversations_share(page: Page) -> None:
         page.reload()
         page.get_by_role("button", name="Add a system prompt").click()
         page.get_by_role("textbox", name="System prompt").fill(SYSTEM)
-        send(page, question)
-        let_it_say_something(page)
+        say(page, question)
 
     page.get_by_role("link", name="Cache view").click()
 
@@ -36,7 +35,7 @@ def test_tree_shows_what_two_conversations_share(page: Page) -> None:
 
 def test_pages_of_a_running_request_are_drawn_in_their_order(page: Page) -> None:
     send(page, "Write a very long story about a lighthouse.")
-    expect(last_answer(page)).to_have_attribute("data-phase", "streaming", timeout=60_000)
+    expect_phase(page, "streaming")
 
     page.get_by_role("link", name="Cache view").click()
     page.get_by_role("button", name=re.compile("prompt tokens cached")).first.click()
@@ -45,7 +44,7 @@ def test_pages_of_a_running_request_are_drawn_in_their_order(page: Page) -> None
     expect(strip).to_be_visible()
     expect(page.get_by_role("heading", name="Page map")).to_be_visible()
     page.go_back()
-    page.keyboard.press("Escape")
+    stop(page)
 
 
 def test_operator_sees_workers_and_tenants(page: Page, service_url: str) -> None:
