@@ -26,7 +26,7 @@ def open_page(browser: Browser, url: str, **options: object) -> Iterator[Page]:
     page.goto("/")
     yield page
     context.close()
-    assert complaints == []
+    assert not complaints, "\n".join(complaints)
 
 
 @contextmanager
@@ -71,4 +71,23 @@ def send(page: Page, text: str) -> None:
 
 def stop(page: Page) -> None:
     page.keyboard.press("Escape")  # does nothing if the answer has just ended
-    expect_phase(page, "completed|stopped")
+    expect_phase(page, "completed|stopped|cut")
+
+
+def list_link(page: Page, words: str) -> Locator:
+    conversations = page.get_by_role("navigation", name="Conversations")
+    return conversations.get_by_role("link", name=re.compile(words))
+
+
+def open_menu(page: Page, words: str) -> Locator:
+    """Open what can be done with a conversation, and return its row."""
+    conversations = page.get_by_role("navigation", name="Conversations")
+    link = page.get_by_role("link", name=re.compile(words))
+    row = conversations.get_by_role("listitem").filter(has=link).first
+    row.hover()
+    row.get_by_role("button", name=re.compile("^More for")).click()
+    return row
+
+
+def delete_conversation(page: Page, words: str) -> None:
+    open_menu(page, words).get_by_role("button", name="Delete").click()

@@ -4,7 +4,15 @@ import re
 from pathlib import Path
 
 import pytest
-from e2e.chat_page import expect_phase, last_answer, send, stop
+from e2e.chat_page import (
+    delete_conversation,
+    expect_phase,
+    last_answer,
+    list_link,
+    open_menu,
+    send,
+    stop,
+)
 from playwright.sync_api import Locator, Page, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
@@ -18,25 +26,6 @@ def let_it_say_something(page: Page) -> Locator:
     expect(last_answer(page).locator(".markdown")).not_to_be_empty()
     stop(page)
     return last_answer(page)
-
-
-def list_link(page: Page, words: str) -> Locator:
-    conversations = page.get_by_role("navigation", name="Conversations")
-    return conversations.get_by_role("link", name=re.compile(words))
-
-
-def open_menu(page: Page, words: str) -> Locator:
-    """Open what can be done with a conversation, and return its row."""
-    conversations = page.get_by_role("navigation", name="Conversations")
-    link = page.get_by_role("link", name=re.compile(words))
-    row = conversations.get_by_role("listitem").filter(has=link).first
-    row.hover()
-    row.get_by_role("button", name=re.compile("^More for")).click()
-    return row
-
-
-def delete_conversation(page: Page, words: str) -> None:
-    open_menu(page, words).get_by_role("button", name="Delete").click()
 
 
 def test_a_chat_streams_and_shows_what_was_cached(page: Page) -> None:

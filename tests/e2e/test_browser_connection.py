@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from e2e.chat_page import delete_conversation, expect_phase, last_answer, send, stop
 from e2e.real_service import Service
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, WebSocketRoute, expect
 
@@ -42,19 +43,6 @@ def open_tab(context: BrowserContext, url: str) -> Page:
     return page
 
 
-def send(page: Page, text: str) -> None:
-    page.get_by_role("textbox", name="Message").fill(text)
-    page.get_by_role("textbox", name="Message").press("Enter")
-
-
-def last_answer(page: Page) -> Locator:
-    return page.get_by_role("article", name="Answer").last
-
-
-def expect_phase(page: Page, phase: str) -> None:
-    expect(last_answer(page)).to_have_attribute("data-phase", re.compile(phase), timeout=WAIT_MS)
-
-
 def expect_connection(page: Page, words: str) -> None:
     expect(page.locator("header .connection")).to_have_text(re.compile(words), timeout=WAIT_MS)
 
@@ -68,11 +56,6 @@ def let_it_begin(page: Page) -> str:
     expect_phase(page, "streaming|completed|cut")
     expect(last_answer(page).locator(".markdown")).not_to_be_empty()
     return text_of(last_answer(page)).strip()[:20]
-
-
-def stop(page: Page) -> None:
-    page.keyboard.press("Escape")  # does nothing if it has just ended
-    expect_phase(page, "completed|stopped|cut")
 
 
 def await_shell(page: Page) -> None:
@@ -182,12 +165,10 @@ def test_a_session_deleted_in_one_tab_is_gone_in_the_other(
     second = open_tab(context, first.url)
     expect(second.get_by_role("article", name="Answer")).to_have_count(1)
 
-    conversations = first.get_by_role("navigation", name="Conversations")
-    conversations.get_by_role("link", name=re.compile("fresh rain")).first.hover()
-    conversations.get_by_role("button", name=re.compile("Delete .*fresh rain")).first.click()
-    conversations.get_by_role("button", name="Delete", exact=True).click()
+    delete_conversation(first, "fresh rain")
 
-    expect(second.get_by_text("There is no such conversation")).to_be_visible()
+    # Until then the deletion can be taken back in the first tab.
+    expect(second.get_by_text("There is no such conversation")).to_be_visible(timeout=WAIT_MS)
 
 
 def test_a_draft_survives_a_reload(context: BrowserContext, service_url: str) -> None:
