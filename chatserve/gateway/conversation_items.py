@@ -76,13 +76,24 @@ async def get_item(request: Request) -> Response:
 
 
 async def delete_item(request: Request) -> Response:
-    """Serve `DELETE /v1/conversations/{id}/items/{item}`; what follows it stays."""
+    """Serve `DELETE /v1/conversations/{id}/items/{item}`; what follows it stays, or goes too."""
     services: Services = request.app.state.services
     session = await session_of(request)
     item_id: str = request.path_params["item_id"]
+    if flag_of(request, "following"):
+        await _delete_following(services, session, item_id)
     if not await services.store.sessions.delete_message(session.session_id, item_id):
         raise _no_item(item_id)
     return json_response(conversation_object(session).to_wire())
+
+
+async def _delete_following(services: Services, session: Session, item_id: str) -> None:
+    """Delete all messages after one, the last first: what breaks off leaves whole beginnings."""
+    outline = (await _opened(services, session)).outline
+    if item_id not in outline.tree:
+        raise _no_item(item_id)
+    for each in reversed(outline.tree.below(item_id)):
+        await services.store.sessions.delete_message(session.session_id, each)
 
 
 def item_object(message: Message) -> ItemObject:
@@ -151,7 +162,13 @@ OPERATIONS = (
         reply=ItemList,
     ),
     Operation("GET", _ITEM, "Read a message", reply=ItemObject, errors=(400,)),
-    Operation("DELETE", _ITEM, "Delete what a message says", reply=ConversationObject),
+    Operation(
+        "DELETE",
+        _ITEM,
+        "Delete what a message says, or all that follows it too",
+        query=(flag("following"),),
+        reply=ConversationObject,
+    ),
 )
 
 

@@ -65,6 +65,14 @@ class MessageTree:
         """Return what follows a message, in the order of writing; for None the root level."""
         return list(self._children.get(message_id, ()))
 
+    def below(self, message_id: str) -> list[str]:
+        """Return all that follow a message, at any distance, in the order of writing."""
+        inside = {message_id}
+        for each, parent_id in self._parents.items():  # a parent was written earlier
+            if parent_id in inside:
+                inside.add(each)
+        return [each for each in self._parents if each in inside and each != message_id]
+
     def depths(self) -> dict[str, int]:
         """Return how many messages lead to each, itself included."""
         depths: dict[str, int] = {}

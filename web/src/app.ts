@@ -40,7 +40,7 @@ export class App {
   readonly importing = new SessionImport(() => void this.list.refresh());
   readonly login = new Login(
     () => this.#leaveNothing(),
-    () => location.reload(),
+    () => this.#onOtherUser(),
   );
   readonly drafts = new Drafts();
   readonly offer = new Offer(this.login, () => this.model.value === null);
@@ -77,6 +77,8 @@ export class App {
   /** Sessions whose answer runs while the reader looks elsewhere. */
   readonly #background = new Set<OpenSession>();
   #isIdentifying = false;
+  /** Nothing more is kept: what is in this page belongs to somebody who is gone. */
+  #isLeaving = false;
 
   constructor(
     openSocket: () => WebSocket,
@@ -92,7 +94,7 @@ export class App {
     this.#inStep = new InStep(this.lastSeen, this.list, {
       current: () => this.current.value,
       isLive: () => this.connection.isLive,
-      onLoggedOut: () => location.reload(),
+      onOtherUser: () => this.#startOver(),
     });
   }
 
@@ -161,6 +163,12 @@ export class App {
   #forget(session: OpenSession): void {
     this.#background.delete(session);
     session.close();
+  }
+
+  async logOut(): Promise<void> {
+    // Afterwards nobody may delete what was to be deleted.
+    this.undo.finish();
+    await this.login.logOut();
   }
 
   /** Send what stands in the composer. */
@@ -269,12 +277,28 @@ export class App {
     });
   }
 
+  #onOtherUser(): void {
+    this.#inStep.tell({ kind: "otherUser" });
+    this.#startOver();
+  }
+
+  /** The page of another user begins anew; nothing of this one's is kept on the way. */
+  #startOver(): void {
+    this.#isLeaving = true;
+    location.reload();
+  }
+
   #onCreated(session: OpenSession, stored: WireConversation): void {
     this.list.add(stored);
     this.#inStep.tell({ kind: "changed", sessionId: stored.id });
     if (session !== this.current.value) return;
-    history.replaceState(null, "", hashOf(stored.id));
+    this.#readdress(stored.id);
     this.unsent.move(null, stored.id);
+  }
+
+  /** The conversation on the screen has got or lost its id; another view keeps its address. */
+  #readdress(sessionId: string | null): void {
+    if (this.place.value.kind === "chat") history.replaceState(null, "", hashOf(sessionId));
   }
 
   /** Nothing of a refused message is lost, and nothing of it is left behind. */
@@ -289,7 +313,7 @@ export class App {
   #withdraw(session: OpenSession): void {
     const sessionId = session.withdraw();
     if (sessionId === null) return;
-    history.replaceState(null, "", hashOf(null));
+    this.#readdress(null);
     this.unsent.move(sessionId, null);
     this.#removeSession(sessionId).catch(() => this.list.refresh());
   }
@@ -301,18 +325,23 @@ export class App {
   }
 
   async #leaveNothing(): Promise<void> {
+    this.#isLeaving = true;
     this.drafts.erase();
     await this.lastSeen.belongTo("");
-    this.#inStep.tell({ kind: "loggedOut" });
   }
 
   /** Find out whose the page is, and show what this browser has kept for them. */
   async #identify(): Promise<void> {
+    const before = this.login.owner.value;
     this.#isIdentifying = true;
     await this.login.identify();
     this.#isIdentifying = false;
-    void this.offer.refreshPersonas();
     const owner = this.login.owner.value;
+    if (before !== null && owner !== null && owner !== before) {
+      this.#startOver();
+      return;
+    }
+    void this.offer.refreshPersonas();
     // A login that has run out leaves the drafts to whoever logs in next, if it is the same user.
     if (owner !== "") this.drafts.restore(owner);
     await this.lastSeen.belongTo(owner);
@@ -327,7 +356,11 @@ export class App {
   }
 
   #onHide(): void {
+    if (this.#isLeaving) return;
     this.undo.finish();
+    for (const session of [this.current.value, ...this.#background]) {
+      for (const text of session.unaccepted()) this.unsent.putBack(session.id.value, text);
+    }
     this.drafts.keep();
     this.current.value.parameters.leave();
   }
@@ -337,7 +370,8 @@ export class App {
     this.offer.refresh();
     void this.list.refresh();
     void this.#inStep.check();
-    if (this.login.owner.value === null && !this.#isIdentifying) void this.#identify();
+    // Somebody else may have logged in while this page was cut off or asleep.
+    if (!this.#isIdentifying) void this.#identify();
   }
 
   #onWake(): void {

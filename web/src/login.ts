@@ -72,10 +72,15 @@ export class Login {
   async logOut(): Promise<void> {
     try {
       await logOut();
-    } finally {
-      await this.#onLogOut();
-      this.#onChange();
+    } catch (error) {
+      // A login that is over already is what was wanted; any other failure leaves it as it is.
+      if (!(error instanceof ApiError) || error.status !== 401) {
+        this.problem.value = error instanceof Error ? error.message : String(error);
+        return;
+      }
     }
+    await this.#onLogOut();
+    this.#onChange();
   }
 }
 

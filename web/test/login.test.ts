@@ -75,12 +75,22 @@ test.each([
   expect(onChange).not.toHaveBeenCalled();
 });
 
-test("whoever logs out leaves nothing on the page, also when the server is away", async () => {
-  reply = refusal(503);
+test.each([200, 401])("whoever logs out leaves nothing on the page, after a %d too", async (status) => {
+  reply = status === 200 ? { status, body: {} } : refusal(status);
 
-  await login.logOut().catch(() => undefined);
+  await login.logOut();
 
   expect(sent[0]?.path).toBe("/v1/chatserve/logout");
   expect(onLogOut).toHaveBeenCalledOnce();
   expect(onChange).toHaveBeenCalledOnce();
+});
+
+test("a login that could not be ended leaves everything as it is, and says so", async () => {
+  reply = refusal(503);
+
+  await login.logOut();
+
+  expect(onLogOut).not.toHaveBeenCalled();
+  expect(onChange).not.toHaveBeenCalled();
+  expect(login.problem.value).toBe("No.");
 });

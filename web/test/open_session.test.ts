@@ -149,6 +149,59 @@ describe("a message", () => {
   });
 });
 
+describe("a deleted message", () => {
+  const deletion = "DELETE /v1/conversations/conv_1/items/msg_user";
+
+  beforeEach(async () => {
+    page.socket().accept();
+    await page.say("Hello");
+    await page.receive(wholeAnswer.slice(0, 7));
+  });
+
+  test("stops its answer at once, and goes with one request when that is final", async () => {
+    const key = page.session.entries.value[0]!.key;
+
+    expect(page.session.hide(key)).toBe(2);
+    expect(page.sent("response.cancel")).toHaveLength(1);
+    expect(page.session.entries.value).toEqual([]);
+    await page.session.delete(key);
+
+    expect(page.store.calls.filter((call) => call.startsWith("DELETE"))).toEqual([deletion]);
+    page.session.unhide(key);
+    expect(page.session.entries.value).toEqual([]);
+  });
+
+  test("that the server keeps can be shown again", async () => {
+    const key = page.session.entries.value[0]!.key;
+    page.session.hide(key);
+    page.store.refusal = { status: 503, code: "store_unavailable", message: "away" };
+
+    await expect(page.session.delete(key)).rejects.toThrow("away");
+    page.session.unhide(key);
+
+    expect(page.session.entries.value).toHaveLength(2);
+  });
+
+  test("that the server does not have any more is gone", async () => {
+    const key = page.session.entries.value[0]!.key;
+    page.store.refusal = { status: 404, code: "message_not_found", message: "gone" };
+
+    await page.session.delete(key);
+
+    expect(page.session.entries.value).toEqual([]);
+  });
+});
+
+test("what has not reached the server is known, until it has", async () => {
+  page.socket().accept();
+  await page.say("Hello");
+  const before = page.session.unaccepted();
+  await page.receive(wholeAnswer.slice(0, 1));
+
+  expect(before).toEqual(["Hello"]);
+  expect(page.session.unaccepted()).toEqual([]);
+});
+
 describe("a stored session", () => {
   test("shows its messages with the system prompt apart", async () => {
     page.store.items = [

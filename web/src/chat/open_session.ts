@@ -12,7 +12,7 @@ import { t } from "../i18n/catalogue";
 import { newId } from "../ids";
 import { SessionParameters } from "../parameters/session_parameters";
 import type { LastSeen } from "../sessions/last_seen";
-import { addItem, ApiError, createSession, deleteItem } from "../wire/api";
+import { addItem, ApiError, createSession, deleteBranch } from "../wire/api";
 import type { WireConversation } from "../wire/protocol";
 import { isSettled, isUnstored, newAnswer, type Answer } from "./answer";
 import type { AnswerFeed, Followed, FollowedHooks } from "./answer_feed";
@@ -177,8 +177,15 @@ export class OpenSession {
     if (sibling !== undefined) this.choose(sibling);
   }
 
-  /** Take a message and what follows it off the screen; return how many messages these are. */
+  /**
+   * Take a message and what follows it off the screen, and stop the answers among them; return how
+   * many messages these are.
+   */
   hide(key: string): number {
+    for (const message of this.#messages.branch(key)) {
+      const followed = this.#followed.get(message.key);
+      if (followed !== undefined) this.#feed.stop(followed);
+    }
     return this.#messages.hide(key);
   }
 
@@ -189,21 +196,29 @@ export class OpenSession {
   /** Delete a message and what follows it for good. */
   async delete(key: string): Promise<void> {
     const sessionId = this.id.value;
-    const gone = this.#messages.drop(key);
-    for (const message of gone) {
-      const followed = this.#followed.get(message.key);
-      if (followed !== undefined) this.#feed.stop(followed);
+    const itemId = this.#messages.get(key)?.itemId ?? null;
+    if (sessionId !== null && itemId !== null) {
+      await deleteBranch(sessionId, itemId).catch((error: unknown) => {
+        if (!isGone(error)) throw error;
+      });
     }
-    if (sessionId === null) return;
-    for (const { itemId } of gone.toReversed()) {
-      if (itemId !== null) await deleteItem(sessionId, itemId);
-    }
+    this.#messages.drop(key);
   }
 
   /** The text that was said last on the branch that is shown, or null. */
   lastMessage(): string | null {
     const said = this.#messages.path.value.findLast(({ kind }) => kind === "user");
     return said?.kind === "user" ? said.text : null;
+  }
+
+  /** What was said here and has not reached the server, as far as is known. */
+  unaccepted(): string[] {
+    const path = this.#messages.path.value;
+    return path.flatMap((message, index) => {
+      const answer = path[index + 1];
+      const isWaiting = answer?.kind === "answer" && answer.answer.value.responseId === null;
+      return message.kind === "user" && message.itemId === null && isWaiting ? [message.text] : [];
+    });
   }
 
   /** Become a new chat again if nothing was ever stored in the session; return the id given up. */
@@ -366,8 +381,12 @@ export class OpenSession {
   }
 }
 
+function isGone(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404;
+}
+
 function toLoadState(error: unknown): LoadState {
-  if (error instanceof ApiError && error.status === 404) return { kind: "missing" };
+  if (isGone(error)) return { kind: "missing" };
   return { kind: "failed", message: messageOf(error) };
 }
 

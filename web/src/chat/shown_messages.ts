@@ -76,12 +76,15 @@ export class ShownMessages {
     this.#hidden.value = new Set([...this.#hidden.value].filter((each) => each !== key));
   }
 
-  /** Forget a message and what follows it, and return them. */
-  drop(key: string): Message[] {
-    const gone = branchKeys(this.#tree.value, key).flatMap((each) => this.get(each) ?? []);
+  /** Return a message and what follows it, on all branches. */
+  branch(key: string): Message[] {
+    return branchKeys(this.#tree.value, key).flatMap((each) => this.get(each) ?? []);
+  }
+
+  /** Forget a message and what follows it. */
+  drop(key: string): void {
     this.#tree.value = withoutBranch(this.#tree.value, key);
     this.unhide(key);
-    return gone;
   }
 
   /** Return what a list that is asked for now has, or what it lacks is gone; see `merge`. */

@@ -82,7 +82,9 @@ export class Drafts {
   keep(): void {
     if (!this.#isRestored || this.#changed.size === 0) return;
     clearTimeout(this.#timer);
-    const { texts } = read();
+    const { owner, texts } = read();
+    // Somebody else has logged in since, in another tab: these texts are not theirs.
+    if (owner !== null && owner !== this.#owner) return;
     for (const id of this.#changed) {
       delete texts[id ?? ""];
       const text = this.of(id);

@@ -20,7 +20,7 @@ export interface InStepHooks {
   current(): OpenSession;
   /** Whether a request makes sense. */
   isLive(): boolean;
-  onLoggedOut(): void;
+  onOtherUser(): void;
 }
 
 export class InStep {
@@ -66,8 +66,8 @@ export class InStep {
   }
 
   async #hear(news: News): Promise<void> {
-    if (news.kind === "loggedOut") {
-      this.#hooks.onLoggedOut();
+    if (news.kind === "otherUser") {
+      this.#hooks.onOtherUser();
       return;
     }
     // A hidden page reads its list when it is shown again.

@@ -8,7 +8,8 @@ export type News =
   /** A session was created, renamed, or has a new turn or the end of one. */
   | { kind: "changed"; sessionId: string }
   | { kind: "deleted"; sessionId: string }
-  | { kind: "loggedOut" };
+  /** Somebody logged in or out. */
+  | { kind: "otherUser" };
 
 const channelName = "chatserve";
 

@@ -162,7 +162,8 @@ export async function listItems(sessionId: string): Promise<WireItem[]> {
 }
 
 export async function deleteSession(sessionId: string): Promise<void> {
-  await call("DELETE", `v1/conversations/${encodeURIComponent(sessionId)}`);
+  const path = `v1/conversations/${encodeURIComponent(sessionId)}`;
+  await call("DELETE", path, undefined, { keepalive: true });
 }
 
 /** Store a message that nobody computed after another one; `parentId` is an item or "root". */
@@ -181,9 +182,11 @@ export async function addItem(
   return list.data;
 }
 
-export async function deleteItem(sessionId: string, itemId: string): Promise<void> {
+/** Delete a message with all that follow it; goes through also when the page is left now. */
+export async function deleteBranch(sessionId: string, itemId: string): Promise<void> {
   const path = `v1/conversations/${encodeURIComponent(sessionId)}/items`;
-  await call("DELETE", `${path}/${encodeURIComponent(itemId)}`);
+  const item = `${path}/${encodeURIComponent(itemId)}?following=true`;
+  await call("DELETE", item, undefined, { keepalive: true });
 }
 
 /** Ask for an answer as a stream of its events; asking again with the same message is no second answer. */

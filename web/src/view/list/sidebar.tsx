@@ -47,9 +47,14 @@ export function Sidebar({ app, onChoose }: SidebarProps) {
         <GearIcon /> {t("header.settings")}
       </button>
       {app.login.canLogOut.value && (
-        <button type="button" class="quiet log-out" onClick={() => void app.login.logOut()}>
-          {t("login.logOut", { user: app.login.identity.value?.user ?? "" })}
-        </button>
+        <>
+          <button type="button" class="quiet log-out" onClick={() => void app.logOut()}>
+            {t("login.logOut", { user: app.login.identity.value?.user ?? "" })}
+          </button>
+          <p class="note" role="alert">
+            {app.login.problem.value}
+          </p>
+        </>
       )}
     </nav>
   );
