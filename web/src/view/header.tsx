@@ -30,7 +30,7 @@ export function Header({ app }: { app: App }) {
         <MenuIcon />
       </button>
       <h1 dir="auto">{title}</h1>
-      <ModelChoice app={app} />
+      {app.place.value.kind === "chat" && <ModelChoice app={app} />}
       <ConnectionWord app={app} />
       <button
         type="button"

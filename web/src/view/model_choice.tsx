@@ -26,6 +26,7 @@ function PersonaSelect({ app }: { app: App }) {
   if (names.length === 0 && chosen === null) return null;
   return (
     <select
+      class="persona-select"
       aria-label={t("header.persona")}
       aria-invalid={isGone}
       value={chosen ?? ""}
