@@ -234,7 +234,7 @@ async def test_end_after_its_session_was_deleted_brings_nothing_back(store: Stor
     assert await store.sessions.get("s") is None
     assert await messages_of(store, "s") == []
     assert await store.sessions.list(OWNER, 10) == []
-    assert 0 < await ttl_s(store, keys.FIRST.key(keys.RESPONSE + "a")) <= keys.LOG_TTL_S
+    assert await store.responses.get(RequestId("a")) is None
 
 
 async def test_end_after_its_record_was_deleted_brings_nothing_back(store: Store) -> None:

@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 import { ApiError } from "../src/wire/api";
 import { Connection } from "../src/wire/connection";
-import { retryDelayMs } from "../src/wire/patience";
 import { FakeSocket, fakeBrowser } from "./fakes";
 
 let sockets: FakeSocket[];
@@ -392,11 +391,4 @@ describe("the heartbeat", () => {
 
     expect(sockets).toHaveLength(2);
   });
-});
-
-test("a retry waits between half and all of a doubling ceiling of 8 s", () => {
-  expect([0, 1, 2, 3, 4, 5].map((attempt) => retryDelayMs(attempt, 0))).toEqual([
-    250, 500, 1000, 2000, 4000, 4000,
-  ]);
-  expect(retryDelayMs(9, 0.999)).toBeLessThanOrEqual(8000);
 });
