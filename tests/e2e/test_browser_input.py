@@ -1,6 +1,7 @@
 """What the reader types, pastes, drops and presses, in a real browser."""
 
 import re
+import time
 
 import pytest
 from e2e.chat_page import (
@@ -168,6 +169,32 @@ def test_a_paste_of_twenty_thousand_lines_is_attached_and_typing_stays_fast(page
     page.get_by_role("button", name="Remove pasted text").click()
     expect(chips).to_have_count(0)
     expect(composer(page)).to_be_focused()
+
+
+def test_every_field_takes_twenty_thousand_lines_without_a_freeze(page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.evaluate("(text) => navigator.clipboard.writeText(text)", LONG_TEXT)
+
+    page.get_by_role("button", name="Add a system prompt").click()
+    prompt = page.get_by_role("textbox", name="System prompt")
+    assert seconds_of_keys(prompt, "Control+v", "Control+z", "Control+Shift+z", "x") < 4
+    assert prompt.evaluate("(field) => field.value.length") == len(LONG_TEXT) + 1
+    prompt.fill("")
+
+    search = page.get_by_role("searchbox", name="Search")
+    assert seconds_of_keys(search, "Control+v", "x") < 4
+    assert search.evaluate("(field) => field.value.length") == 200
+    expect(page.get_by_text("Nothing found")).to_be_visible()
+
+
+def seconds_of_keys(field: Locator, *keys: str) -> float:
+    """Return how long it takes until what the keys did is drawn."""
+    field.focus()
+    start = time.perf_counter()
+    for key in keys:
+        field.press(key)
+    field.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    return time.perf_counter() - start
 
 
 def test_a_long_paste_can_become_text_again(page: Page) -> None:

@@ -92,7 +92,6 @@ export function Composer({ app, session, describedBy, isReady }: ComposerProps) 
           aria-label={t("composer.label")}
           aria-describedby={describedBy}
           placeholder={t("composer.label")}
-          dir="auto"
           rows={growsByItself ? 1 : rowsOf(text)}
           value={text}
           onInput={(event) => drafts.set(sessionId, event.currentTarget.value)}

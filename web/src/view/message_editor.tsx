@@ -58,7 +58,6 @@ export function MessageEditor(props: MessageEditorProps) {
       <textarea
         ref={area}
         aria-label={props.label}
-        dir="auto"
         value={draft.value}
         onInput={(event) => (draft.value = event.currentTarget.value)}
         onKeyDown={(event) => {

@@ -82,7 +82,6 @@ function PersonaVariables({ parameters, persona }: PersonaVariablesProps) {
           </span>
           <textarea
             rows={1}
-            dir="auto"
             maxLength={maxValueChars}
             required={standing === null}
             placeholder={standing ?? ""}

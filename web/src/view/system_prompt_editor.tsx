@@ -22,7 +22,6 @@ export function SystemPromptEditor({ text }: { text: Signal<string> }) {
       <span>{t("session.systemPrompt")}</span>
       <textarea
         rows={3}
-        dir="auto"
         placeholder={t("empty.promptPlaceholder")}
         value={text.value}
         onInput={(event) => (text.value = event.currentTarget.value)}

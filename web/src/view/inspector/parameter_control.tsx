@@ -118,7 +118,6 @@ function WrittenValue({ id, field, text, value, isWrong, onText, onLeave }: Writ
       <textarea
         {...common}
         rows={1}
-        dir="auto"
         placeholder={t(field.type === "strings" ? "parameter.lines" : "parameter.ids")}
         onInput={({ currentTarget }) => onText(currentTarget.value)}
       />

@@ -7,6 +7,9 @@ import { EnterGuard, isComposing } from "../../input/enter_guard";
 import { hashOf } from "../../router";
 import type { SessionSearch } from "../../sessions/session_search";
 
+/** What the server takes as a question. */
+const maxQueryChars = 200;
+
 interface SearchBoxProps {
   search: SessionSearch;
   /** Something was chosen; a sheet closes then. */
@@ -40,6 +43,7 @@ export function SearchBox({ search, onChoose }: SearchBoxProps) {
       <input
         ref={field}
         type="search"
+        maxLength={maxQueryChars}
         aria-label={t("list.search")}
         placeholder={t("list.search")}
         dir="auto"
