@@ -36,5 +36,11 @@ export default defineConfig({
     },
   },
   // Tests read the colours out of the style sheets.
-  test: { include: ["test/**/*.test.{ts,tsx}"], setupFiles: ["test/later.setup.ts"], css: { include: /\.css\?raw$/ } },
+  test: {
+    include: ["test/**/*.test.{ts,tsx}"],
+    setupFiles: ["test/later.setup.ts"],
+    css: { include: /\.css\?raw$/ },
+    // A slow machine may take long for what is long; a test that measures has bounds of its own.
+    testTimeout: 60_000,
+  },
 });
