@@ -22,11 +22,12 @@ export class Login {
   /** Why the last try failed, in a sentence. */
   readonly problem = signal<string | null>(null);
   readonly canLogOut = computed(() => this.identity.value?.key_id != null);
+  /** Nobody needs a key; false while the server does not tell. */
+  readonly isOpen = computed(() => this.identity.value?.key_id === null);
   /** May look at all of the service; where everybody is let in, everybody may. */
-  readonly isOperator = computed(() => {
-    const identity = this.identity.value;
-    return identity !== null && (identity.role === "operator" || identity.key_id === null);
-  });
+  readonly isOperator = computed(
+    () => this.isOpen.value || this.identity.value?.role === "operator",
+  );
   readonly owner = computed<Owner>(() => {
     const { value: identity } = this.identity;
     if (identity !== null) return `${identity.tenant}/${identity.user}`;

@@ -38,6 +38,7 @@ export function EmptyState({ app, session }: { app: App; session: OpenSession })
           ) : (
             <SystemPromptEditor text={session.systemPrompt} />
           )}
+          {app.login.isOpen.value && <small class="open-hint">{t("empty.open")}</small>}
         </section>
       </div>
     </div>
