@@ -26,37 +26,43 @@ interface TreeNodeProps {
 export function TreeNode({ placed, isEntry, onPoint, onFocus }: TreeNodeProps) {
   const { node, x, y, width, height } = placed;
   return (
-    <g
-      class="node"
-      role="treeitem"
-      aria-level={placed.depth + 1}
-      aria-label={[headOf(node), ...linesOf(node)].join(", ")}
-      tabindex={isEntry ? 0 : -1}
-      data-node={node.id}
-      data-scope={node.scope}
-      onPointerEnter={() => onPoint(true)}
-      onPointerLeave={() => onPoint(false)}
-      onFocus={() => onFocus(true)}
-      onBlur={() => onFocus(false)}
-    >
-      <rect class="reach" x={x} y={middleOf(placed) - 18} width={reachOf(placed)} height="36" />
-      {node.pinned && (
-        <rect
-          class="ring"
-          x={x - ringGap}
-          y={y - ringGap}
-          width={width + 2 * ringGap}
-          height={height + 2 * ringGap}
-          rx="5"
-        />
-      )}
-      <rect class="body" x={x} y={y} width={width} height={height} rx="3" />
+    <>
+      <g
+        class="node"
+        role="treeitem"
+        aria-level={placed.depth + 1}
+        aria-label={[headOf(node), ...linesOf(node)].join(", ")}
+        tabindex={isEntry ? 0 : -1}
+        data-node={node.id}
+        data-scope={node.scope}
+        onPointerEnter={() => onPoint(true)}
+        onPointerLeave={() => onPoint(false)}
+        onFocus={() => onFocus(true)}
+        onBlur={() => onFocus(false)}
+      >
+        <rect class="reach" x={x} y={middleOf(placed) - 18} width={reachOf(placed)} height="36" />
+        {node.pinned && (
+          <rect
+            class="ring"
+            x={x - ringGap}
+            y={y - ringGap}
+            width={width + 2 * ringGap}
+            height={height + 2 * ringGap}
+            rx="5"
+          />
+        )}
+        <rect class="body" x={x} y={y} width={width} height={height} rx="3" />
+      </g>
       <Label placed={placed} />
-    </g>
+    </>
   );
 }
 
-/** Words above the line to the children, figures below it. */
+/**
+ * Words above the line to the children, figures below it.
+ *
+ * They stand beside the item: its name says more than them, and in whole words.
+ */
 function Label({ placed }: { placed: PlacedNode }) {
   const { node, x, width } = placed;
   const left = x + width + labelGap;
