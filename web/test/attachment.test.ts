@@ -55,6 +55,25 @@ describe("an attachment in a message", () => {
     expect(piecesOf(message).every((piece) => typeof piece === "string")).toBe(true);
   });
 
+  test("is not seen inside another, and is seen after one that stays open", () => {
+    const inner = '```py file="x.py"\n1\n```';
+
+    expect(named(`\`\`\`\`py file="o.py"\n${inner}\n\`\`\`\`\nEnd`)).toEqual([["o.py", inner], "End"]);
+    expect(named(`\`\`\`\`py file="o.py"\n${inner}`)).toEqual(['````py file="o.py"', ["x.py", "1"]]);
+  });
+
+  test("may be empty", () => {
+    expect(named('```py file="x.py"\n```')).toEqual([["x.py", ""]]);
+  });
+
+  test("costs one look at the message, however many blocks stay open", () => {
+    const message = '```x file="a"\n'.repeat(80_000);
+    const begun = performance.now();
+
+    expect(piecesOf(message)).toHaveLength(1);
+    expect(performance.now() - begun).toBeLessThan(1_000);
+  });
+
   test("has a name that cannot break out of its line", () => {
     const message = withAttachments("", [newAttachment('a"`\nb.txt', "text")]);
 

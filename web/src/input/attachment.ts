@@ -24,6 +24,7 @@ export type Piece = string | Attachment;
 /** What stands between the parts of a message. */
 const gap = "\n\n";
 const opening = /^(`{3,})\w* file="([^"\n]*)"$/gm;
+const closing = /(?<=\n)`{3,}(?=\n|$)/g;
 
 export function newAttachment(name: string, written: string): Attachment {
   const text = written.replace(/\r\n?/g, "\n");
@@ -75,23 +76,42 @@ interface Block {
 
 function blocksOf(message: string): Block[] {
   const blocks: Block[] = [];
+  const closings = closingsOf(message);
+  let end = 0;
   for (const found of message.matchAll(opening)) {
+    if (found.index < end) continue;
     const [line, fence = "", name = ""] = found;
-    const start = found.index;
-    const textStart = start + line.length + 1;
-    const textEnd = start < (blocks.at(-1)?.end ?? 0) ? -1 : closingOf(message, fence, textStart);
-    if (textEnd === -1) continue;
-    const attachment = newAttachment(name, message.slice(textStart, textEnd));
-    blocks.push({ start, end: textEnd + 1 + fence.length, attachment });
+    const textStart = found.index + line.length + 1;
+    const closed = takeFrom(closings.get(fence.length) ?? [], textStart);
+    if (closed === undefined) continue;
+    end = closed + fence.length;
+    const attachment = newAttachment(name, message.slice(textStart, closed - 1));
+    blocks.push({ start: found.index, end, attachment });
   }
   return blocks;
 }
 
-/** Return where the line end before the closing fence is; -1 if the block stays open. */
-function closingOf(message: string, fence: string, start: number): number {
-  const closing = new RegExp(`\\n${fence}(?=\\n|$)`, "g");
-  closing.lastIndex = start - 1;
-  return closing.exec(message)?.index ?? -1;
+/**
+ * Return where the lines of nothing but a fence begin, by its length, the last one first.
+ *
+ * They are looked up once: a search for each block that opens would read the rest of the message
+ * as often as it has blocks that stay open.
+ */
+function closingsOf(message: string): Map<number, number[]> {
+  const closings = new Map<number, number[]>();
+  for (const { 0: fence, index } of [...message.matchAll(closing)].toReversed()) {
+    const places = closings.get(fence.length) ?? [];
+    places.push(index);
+    closings.set(fence.length, places);
+  }
+  return closings;
+}
+
+/** Take the next place that is not before `start`, and drop those that are. */
+function takeFrom(places: number[], start: number): number | undefined {
+  let place = places.pop();
+  while (place !== undefined && place < start) place = places.pop();
+  return place;
 }
 
 function toBlock({ name, text }: Pick<Attachment, "name" | "text">): string {
