@@ -11,6 +11,12 @@ export interface Shell {
   list: readonly string[];
 }
 
+/** A request of the page, and what may outlast its reply. */
+export interface Fetching {
+  readonly request: Request;
+  waitUntil(work: Promise<unknown>): void;
+}
+
 const prefix = "chatserve-shell-";
 /** A server that is silent for so long is as good as away. */
 const documentLimitMs = 4_000;
@@ -41,21 +47,22 @@ export class ShellCache {
   }
 
   /** Return the reply to a request, or null for one that is none of the page's business. */
-  replyTo(request: Request): Promise<Response> | null {
+  replyTo(fetching: Fetching): Promise<Response> | null {
+    const { request } = fetching;
     if (request.method !== "GET") return null;
     const url = new URL(request.url);
     if (request.mode === "navigate") {
-      return url.origin + url.pathname === this.#root ? this.#document(request) : null;
+      return url.origin + url.pathname === this.#root ? this.#document(fetching) : null;
     }
-    if (url.href.startsWith(`${this.#root}assets/`)) return this.#asset(request);
+    if (url.href.startsWith(`${this.#root}assets/`)) return this.#asset(fetching);
     return this.#urls.includes(url.href) ? this.#fresh(request) : null;
   }
 
   /** The document as the server has it now, so that a new build is used at once. */
-  async #document(request: Request): Promise<Response> {
+  async #document(fetching: Fetching): Promise<Response> {
     try {
-      const reply = await fetch(request, { signal: AbortSignal.timeout(documentLimitMs) });
-      if (reply.ok) await this.#keep(this.#root, reply);
+      const reply = await fetch(fetching.request, { signal: AbortSignal.timeout(documentLimitMs) });
+      if (reply.ok) this.#keep(this.#root, reply, fetching);
       if (reply.status < 500) return reply;
       return (await this.#kept(this.#root)) ?? reply;
     } catch (error) {
@@ -64,11 +71,12 @@ export class ShellCache {
   }
 
   /** A file whose name says what is in it. */
-  async #asset(request: Request): Promise<Response> {
+  async #asset(fetching: Fetching): Promise<Response> {
+    const { request } = fetching;
     const kept = await this.#kept(request.url);
     if (kept !== undefined) return kept;
     const reply = await fetch(request);
-    if (reply.ok) await this.#keep(request.url, reply);
+    if (reply.ok) this.#keep(request.url, reply, fetching);
     return reply;
   }
 
@@ -87,12 +95,18 @@ export class ShellCache {
   }
 
   async #kept(url: string): Promise<Response | undefined> {
-    const cache = await caches.open(this.#name);
-    return cache.match(url);
+    try {
+      const cache = await caches.open(this.#name);
+      return await cache.match(url);
+    } catch {
+      return undefined;
+    }
   }
 
-  async #keep(url: string, reply: Response): Promise<void> {
-    const cache = await caches.open(this.#name);
-    await cache.put(url, reply.clone());
+  /** Keep a reply beside handing it on: a browser whose storage is full shows the page all the same. */
+  #keep(url: string, reply: Response, fetching: Fetching): void {
+    const copy = reply.clone();
+    const kept = caches.open(this.#name).then((cache) => cache.put(url, copy));
+    fetching.waitUntil(kept.catch(() => undefined));
   }
 }

@@ -19,6 +19,6 @@ self.addEventListener("activate", (event) => {
   event.waitUntil(cache.dropOthers().then(() => self.clients.claim()));
 });
 self.addEventListener("fetch", (event) => {
-  const reply = cache.replyTo(event.request);
+  const reply = cache.replyTo(event);
   if (reply !== null) event.respondWith(reply);
 });

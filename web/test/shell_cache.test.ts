@@ -1,12 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
-import { ShellCache } from "../src/shell_cache";
+import { ShellCache, type Fetching } from "../src/shell_cache";
 
 const root = "https://chat.test/";
 const files: Record<string, string> = { "": "page 1", "assets/index-1.js": "run 1", "favicon.svg": "<svg/>" };
 
 let server: Record<string, string>;
 let asked: string[];
+/** Why the browser keeps nothing more; a promise of it never comes. */
+let full: Promise<never> | null;
+/** What the worker is kept alive for. */
+let lasting: Promise<unknown>[];
 let stored: Map<string, Map<string, Response>>;
 /** What the server does instead of serving its files. */
 let trouble: ((signal: AbortSignal | undefined) => Promise<Response>) | null;
@@ -18,6 +22,8 @@ beforeEach(() => {
   asked = [];
   stored = new Map();
   trouble = null;
+  full = null;
+  lasting = [];
   vi.stubGlobal("fetch", async (request: Request | string, init?: RequestInit) => {
     if (trouble !== null) return trouble(init?.signal ?? undefined);
     const path = urlOf(request).slice(root.length);
@@ -33,7 +39,7 @@ beforeEach(() => {
           for (const url of urls) entries.set(url, await fetch(url));
         },
         match: async (url: string) => entries.get(url)?.clone(),
-        put: async (url: string, reply: Response) => void entries.set(url, reply),
+        put: async (url: string, reply: Response) => void (await full, entries.set(url, reply)),
       };
     },
     keys: async () => [...stored.keys()],
@@ -53,8 +59,9 @@ async function installed(version = "1", script = "assets/index-1.js"): Promise<S
   return cache;
 }
 
-function request(path: string, fields: { mode?: string; method?: string } = {}): Request {
-  return { url: `${root}${path}`, method: "GET", mode: "cors", ...fields } as Request;
+function request(path: string, fields: { mode?: string; method?: string; url?: string } = {}): Fetching {
+  const request = { url: `${root}${path}`, method: "GET", mode: "cors", ...fields } as Request;
+  return { request, waitUntil: (work) => void lasting.push(work) };
 }
 
 async function text(reply: Promise<Response> | null): Promise<string | null> {
@@ -131,6 +138,39 @@ test("what is not found is not kept", async () => {
   expect(await text(cache.replyTo(request("assets/index-2.js")))).toBe("run 2");
 });
 
+describe("a browser that keeps nothing more", () => {
+  const fullReasons: [string, () => Promise<never>][] = [
+    ["says so", () => Promise.reject(new DOMException("", "QuotaExceededError"))],
+    ["is silent", () => new Promise<never>(() => undefined)],
+  ];
+
+  test.each(fullReasons)("and %s shows what the server has", async (_, reason) => {
+    const cache = await installed();
+    server = { ...server, "": "page 2", "assets/index-2.js": "run 2" };
+    full = reason();
+    full.catch(() => undefined);
+
+    expect(await load(cache)).toBe("page 2");
+    expect(await text(cache.replyTo(request("assets/index-2.js")))).toBe("run 2");
+  });
+
+  test("leaves the worker without an error", async () => {
+    const cache = await installed();
+    full = Promise.reject(new DOMException("", "QuotaExceededError"));
+    await load(cache);
+
+    expect(lasting).toHaveLength(1);
+    await expect(lasting[0]).resolves.toBeUndefined();
+  });
+
+  test("and gives nothing back shows what the server has", async () => {
+    const cache = await installed();
+    vi.stubGlobal("caches", { open: async () => Promise.reject(new DOMException("", "SecurityError")) });
+
+    expect(await text(cache.replyTo(request("assets/index-1.js")))).toBe("run 1");
+  });
+});
+
 test("another file of the page is the server's, else the one that was kept", async () => {
   const cache = await installed();
   server["favicon.svg"] = "<svg>2</svg>";
@@ -151,7 +191,7 @@ test.each([
 });
 
 test("other sites are left alone", async () => {
-  const foreign = { ...request(""), url: "https://other.test/assets/index-1.js" } as Request;
+  const foreign = request("", { url: "https://other.test/assets/index-1.js" });
 
   expect((await installed()).replyTo(foreign)).toBeNull();
 });
