@@ -15,6 +15,7 @@ import re
 import time
 from collections import Counter
 from contextlib import aclosing
+from difflib import SequenceMatcher
 from functools import partial
 
 from chatserve.engine.api import GenerationRequest, RequestId, SamplingParams
@@ -157,13 +158,33 @@ class Titles:
 
 
 def clean_title(text: str) -> str:
-    """Return a title out of what a model said: one short line without labels and quotes."""
+    """Return a title out of what a model said: one short line without labels and quotes.
+
+    It is empty where the model has only said the question again.
+    """
     line = next((line for line in text.splitlines() if line.strip(_EDGES)), "")
     printable = "".join(char if char.isprintable() else " " for char in line)
     title = " ".join(_LABEL.sub("", printable).split()).strip(_EDGES)
+    if _repeats_question(title):
+        return ""
     if len(title) > MAX_CHARS:
         title = title[: MAX_CHARS + 1].rsplit(" ", 1)[0][:MAX_CHARS].rstrip(_EDGES)
     return title
+
+
+def _repeats_question(line: str) -> bool:
+    """Return whether more than two thirds of a line's words are the question's, in its order.
+
+    Small models put words of their own between. "Write a story" is a title all the same.
+    """
+    words = _words_of(line)
+    blocks = SequenceMatcher(None, _words_of(QUESTION), words).get_matching_blocks()
+    num_repeated = sum(block.size for block in blocks)
+    return num_repeated > 1 and 3 * num_repeated > 2 * len(words)
+
+
+def _words_of(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
 
 
 def _record(request: GenerationRequest) -> ResponseRecord:

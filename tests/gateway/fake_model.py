@@ -1,8 +1,8 @@
 """A model for the gateway's tests: bytes for tokens, and answers that the test can read.
 
-Asked in a chat, it repeats the last user message and ends. Given a raw prompt, it goes on through
-the alphabet from the prompt's last letter, for ever. `hold` stops it between two tokens, so that a
-test can be sure what has not happened yet.
+Asked in a chat, it repeats the last user message and ends, unless `answer` says otherwise. Given a
+raw prompt, it goes on through the alphabet from the prompt's last letter, for ever. `hold` stops it
+between two tokens, so that a test can be sure what has not happened yet.
 """
 
 import json
@@ -50,7 +50,7 @@ class FakeModel:
     """Decides the next token of a history.
 
     Owns: the gate that a test closes and opens.
-    Used from: the engine thread; `hold`, `allow` and `release` from the test.
+    Used from: the engine thread; `answer`, `hold`, `allow` and `release` from the test.
     """
 
     def __init__(self) -> None:
@@ -60,11 +60,16 @@ class FakeModel:
         self._condition = threading.Condition()
         self._num_allowed: float = float("inf")
         self._is_waiting = False
+        self._answers: dict[str, str] = {}
 
     @property
     def is_waiting(self) -> bool:
         """The engine stands at the closed gate, in the middle of a step."""
         return self._is_waiting
+
+    def answer(self, question: str, answer: str) -> None:
+        """Give this answer to a message of these words from now on."""
+        self._answers[self._characters(question)] = self._characters(answer)
 
     def hold(self) -> None:
         """Make no token from now on, until `allow` or `release`."""
@@ -90,7 +95,8 @@ class FakeModel:
         ended = text.rfind(self._answer_mark)
         question = text[asked + len(self._question_mark) : ended]
         answer_len = len(text) - ended - len(self._answer_mark)
-        return ord(question[answer_len]) if answer_len < len(question) else self._id(END)
+        answer = self._answers.get(question, question)
+        return ord(answer[answer_len]) if answer_len < len(answer) else self._id(END)
 
     def _pass_gate(self) -> None:
         with self._condition:
