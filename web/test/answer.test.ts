@@ -68,6 +68,13 @@ describe("a whole answer", () => {
     expect(ttftMs(fold(wholeAnswer.slice(0, end - 1)))).toBe(60);
     expect(ttftMs(fold(wholeAnswer))).toBe(60);
   });
+
+  test("the time to the first token is the server's where the clock here was set back", () => {
+    const setBack = { sentAtMs: 86_400_000, firstTextAtMs: 60 };
+
+    expect(ttftMs({ ...fold(wholeAnswer.slice(0, end - 1)), ...setBack })).toBeNull();
+    expect(ttftMs({ ...fold(wholeAnswer), ...setBack })).toBe(timings.ttft_ms);
+  });
 });
 
 describe("delivery", () => {

@@ -106,10 +106,13 @@ export function isUnstored(answer: Answer): boolean {
  * Return milliseconds to the first text, as seen here, else by the server.
  *
  * The server's own measure comes with the end; it must not replace a figure already shown.
+ * A device that sets its clock back meanwhile has seen nothing of use.
  */
 export function ttftMs({ sentAtMs, firstTextAtMs, timings }: Answer): number | null {
-  if (sentAtMs === null || firstTextAtMs === null) return timings?.ttft_ms ?? null;
-  return firstTextAtMs - sentAtMs;
+  const served = timings?.ttft_ms ?? null;
+  if (sentAtMs === null || firstTextAtMs === null) return served;
+  const seen = firstTextAtMs - sentAtMs;
+  return seen < 0 ? served : seen;
 }
 
 /** Return the answer after one event that arrived at `atMs`. */
