@@ -8,6 +8,7 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 
 const undoMs = 8_000;
+const problemMs = 8_000;
 
 export interface Removal {
   /** What was taken away, in words. */
@@ -20,19 +21,22 @@ export interface Removal {
 
 export class Undo {
   readonly offer: ReadonlySignal<Removal | null>;
-  /** Why the last removal did not become final; it was restored then. */
-  readonly problem = signal<string | null>(null);
+  /** Why the last removal did not become final, for a moment; it was restored then. */
+  readonly problem: ReadonlySignal<string | null>;
+  readonly #problem = signal<string | null>(null);
   readonly #offer = signal<Removal | null>(null);
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #problemTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor() {
     this.offer = this.#offer;
+    this.problem = this.#problem;
   }
 
   /** Offer to undo a removal that the reader sees already. */
   add(removal: Removal): void {
     this.finish();
-    this.problem.value = null;
+    this.#showProblem(null);
     this.#offer.value = removal;
     this.#timer = setTimeout(() => this.finish(), undoMs);
   }
@@ -46,8 +50,14 @@ export class Undo {
     const removal = this.#take();
     removal?.commit().catch((error: unknown) => {
       removal.restore();
-      this.problem.value = error instanceof Error ? error.message : String(error);
+      this.#showProblem(error instanceof Error ? error.message : String(error));
     });
+  }
+
+  #showProblem(words: string | null): void {
+    clearTimeout(this.#problemTimer);
+    this.#problem.value = words;
+    if (words !== null) this.#problemTimer = setTimeout(() => this.#showProblem(null), problemMs);
   }
 
   #take(): Removal | null {
