@@ -62,8 +62,8 @@ export function commandOf(press: KeyPress, field: Field | null, isMac: boolean):
   const chord = chords.find((each) => isPressed(each, press, isMac));
   if (chord === undefined) return null;
   if (chord.command === "editLast" && !(field?.isComposer && field.isEmpty)) return null;
-  // On a Mac these keys move by words, which is theirs wherever there are words.
-  if (chord.alt && isMac && field !== null && !field.isEmpty) return null;
+  // Where there are words, these keys are left to the field, which moves by words with them on a Mac.
+  if (chord.alt && field !== null && !field.isEmpty) return null;
   return chord.command;
 }
 
