@@ -1,5 +1,5 @@
 /**
- * What the page keeps in the browser's plain storage.
+ * What the page keeps in the browser's plain storage, for good or for a tab.
  *
  * Whatever is kept there has a name that begins with the page's own, so that all of it is found
  * without a list.
@@ -8,6 +8,16 @@
 const prefix = "chatserve:";
 
 export function eraseStorage(): void {
-  const names = Object.keys(localStorage).filter((name) => name.startsWith(prefix));
-  for (const name of names) localStorage.removeItem(name);
+  erase(() => localStorage);
+  erase(() => sessionStorage);
+}
+
+function erase(open: () => Storage): void {
+  try {
+    const storage = open();
+    const names = Object.keys(storage).filter((name) => name.startsWith(prefix));
+    for (const name of names) storage.removeItem(name);
+  } catch {
+    // A browser that refuses its storage has kept nothing there.
+  }
 }

@@ -147,6 +147,7 @@ test("a session that is too large is read, and not kept", async () => {
 
 test.each([
   ["has no database", undefined],
+  ["never opens its database", { open: () => ({}) }],
   ["refuses its database", { open: () => { throw new Error("denied"); } }],
 ])("a browser that %s reads as long as the server is there", async (_how, indexedDB) => {
   vi.stubGlobal("indexedDB", indexedDB);

@@ -7,6 +7,8 @@
 
 const databaseName = "chatserve";
 const version = 1;
+/** A database that has not opened by then is refused for as long as the page is open. */
+const openLimitMs = 1_000;
 
 export type Table = "sessions" | "page";
 /** Sessions by the time they were kept, oldest first. */
@@ -54,7 +56,12 @@ async function open(): Promise<IDBDatabase> {
     request.result.createObjectStore("sessions").createIndex(byTime, byTime);
     request.result.createObjectStore("page");
   };
-  return settled(request);
+  return Promise.race([settled(request), refusal(openLimitMs)]);
+}
+
+async function refusal(afterMs: number): Promise<never> {
+  await new Promise((resolve) => setTimeout(resolve, afterMs));
+  throw new Error("the browser's database is silent");
 }
 
 function settled<T>(request: IDBRequest<T>): Promise<T> {
