@@ -99,6 +99,22 @@ def test_a_deleted_conversation_can_be_had_back(page: Page) -> None:
     expect(page.get_by_role("article", name="You")).to_contain_text("ripe lemon")
 
 
+def test_undo_is_within_reach_beside_a_title_of_one_long_word(page: Page) -> None:
+    send(page, "Name the colour of a clear sky.")
+    let_it_say_something(page)
+    session_id = page.url.rpartition("/")[2]
+    title = f"sky{'y' * 197}"
+    path = f"/v1/chatserve/conversations/{session_id}/title"
+    expect(page.request.post(path, data={"title": title})).to_be_ok()
+    page.reload()
+
+    delete_conversation(page, title)
+
+    expect(page.get_by_role("button", name="Undo")).to_be_in_viewport(ratio=1)
+    page.get_by_role("button", name="Undo").click()
+    expect(list_link(page, title)).to_be_visible()
+
+
 def test_conversations_are_found_renamed_and_pinned(page: Page) -> None:
     send(page, "Name the colour of a zebra crossing.")
     let_it_say_something(page)
