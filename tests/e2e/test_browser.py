@@ -5,17 +5,21 @@ from pathlib import Path
 
 import pytest
 from e2e.chat_page import (
+    composer,
     delete_conversation,
     expect_phase,
     last_answer,
     list_link,
     open_menu,
+    said,
     send,
     stop,
 )
 from playwright.sync_api import Locator, Page, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
+
+LONG_MS = 20_000  # generous: what is bounded is that it never hangs
 
 SYSTEM = "You are a friendly librarian who answers in one or two short sentences."
 
@@ -153,6 +157,42 @@ def test_conversations_move_by_export_and_import(page: Page, tmp_path: Path) -> 
         {"name": "x.json", "mimeType": "application/json", "buffer": b"[1, 2"}
     )
     expect(conversations.get_by_text("Nothing was imported.")).to_be_visible()
+
+
+def test_a_conversation_of_500_long_messages_is_opened_written_to_and_read(page: Page) -> None:
+    page.set_default_timeout(LONG_MS)
+    page.goto(f"/#/c/{import_long_conversation(page, num_messages=500)}")
+
+    expect(page.get_by_text("The end of 499.")).to_be_in_viewport(timeout=LONG_MS)
+    composer(page).press_sequentially("Are you there?")
+    expect(composer(page)).to_have_value("Are you there?")
+    num_drawn = said(page).count()
+    assert num_drawn < 100
+    last_answer(page).hover()
+    page.mouse.wheel(0, -1_000_000)
+
+    earlier = page.get_by_text(f"The end of {499 - 2 * num_drawn}.")
+    expect(earlier).to_be_attached(timeout=LONG_MS)
+
+
+def import_long_conversation(page: Page, *, num_messages: int) -> str:
+    """Store messages of 2 kB, each after the one before; return the conversation's id."""
+    items = [
+        {
+            "id": f"m{number}",
+            "parent_id": f"m{number - 1}" if number else None,
+            "role": "assistant" if number % 2 else "user",
+            "text": f"{number}\n\n{'One **more** word. ' * 110}\n\nThe end of {number}.",
+            "created_at": number,
+        }
+        for number in range(num_messages)
+    ]
+    session = {"id": "c", "title": "Long", "created_at": 0, "updated_at": 0, "items": items}
+    document = {"object": "chatserve.conversations", "format": 1, "conversations": [session]}
+    reply = page.request.post("/v1/chatserve/conversations/import", data=document)
+    expect(reply).to_be_ok()
+    session_id: str = reply.json()["conversation_ids"][0]
+    return session_id
 
 
 def test_a_message_said_otherwise_begins_a_branch(page: Page) -> None:
