@@ -5,7 +5,7 @@
 A conversation of 500 messages of 2 kB of Markdown is imported and opened by its address, as after a
 reload. Measured in Chromium, by the page's own clock:
 
-    load      from the navigation to the frame in which the last message is drawn
+    load      from the navigation to the frame in which the last answer is drawn as Markdown
     typing    from each key in the composer to the frame after it: median and worst of 60 keys
     turn      the longest the page was busy at a stretch while an answer streamed below it all
 
@@ -54,8 +54,8 @@ def reset(router):
 _LAST_DRAWN = """
 () => new Promise((resolve) => {
   const look = () => {
-    const said = document.querySelectorAll("[data-key]");
-    if (said.length === 0) return requestAnimationFrame(look);
+    const last = [...document.querySelectorAll(".markdown")].at(-1);
+    if (last === undefined || last.matches(".unread")) return requestAnimationFrame(look);
     requestAnimationFrame(() => setTimeout(() => resolve(performance.now())));
   };
   look();
