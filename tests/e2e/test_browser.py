@@ -217,7 +217,9 @@ def test_an_answer_is_made_anew_next_to_the_old_one(page: Page) -> None:
     send(page, "Invent a name for a boat.")
     first = let_it_say_something(page).locator(".markdown").inner_text()
 
+    old_key = last_answer(page).get_attribute("data-key")
     page.get_by_role("button", name="Regenerate").click()
+    expect(last_answer(page)).not_to_have_attribute("data-key", str(old_key))
     let_it_say_something(page)
 
     expect(page.get_by_role("article", name="You")).to_have_count(1)

@@ -149,6 +149,21 @@ describe("a message", () => {
   });
 });
 
+test("another answer that is stopped before it began leaves the one that was there", async () => {
+  page.socket().accept();
+  await page.say("Hello");
+  await page.receive(wholeAnswer);
+  page.socket().drop();
+
+  void page.session.regenerate(page.session.entries.value[1]!.key, options);
+  await page.settle();
+  expect(page.lastAnswer().phase).toBe("sending");
+  page.session.stop();
+
+  expect(page.lastAnswer()).toMatchObject({ phase: "completed", text: "Hold the button." });
+  expect(page.session.entries.value[1]!.siblings).toHaveLength(1);
+});
+
 describe("a deleted message", () => {
   const deletion = "DELETE /v1/conversations/conv_1/items/msg_user";
 

@@ -335,8 +335,10 @@ export class OpenSession {
       onAccepted: ({ answer }) => this.#onAccepted(key, answer.value),
       onSettled: ({ answer }) => {
         this.#followed.delete(key);
-        if (text !== null && isUnstored(answer.value)) this.#hooks.onRefused(this, text);
-        else this.#hooks.onChanged(this);
+        if (!isUnstored(answer.value)) this.#hooks.onChanged(this);
+        else if (text !== null) this.#hooks.onRefused(this, text);
+        // Nothing was said, and nothing came of it: the answer that was there is shown again.
+        else if (answer.value.phase === "stopped") this.#messages.drop(key);
       },
       onLost: (followed) => void this.#recover(key, followed),
     };

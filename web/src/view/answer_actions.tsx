@@ -23,7 +23,13 @@ export function AnswerActions({ app, entry, isLast, edit, onEdit }: AnswerAction
   const answer = entry.answer.value;
   const hasText = wholeText(entry) !== "";
   const canContinue = isLast && hasText && (answer.phase === "cut" || answer.phase === "stopped");
-  if (isUnstored(answer)) return null;
+  if (isUnstored(answer)) {
+    return (
+      <div class="actions">
+        <SiblingSwitch app={app} entry={entry} />
+      </div>
+    );
+  }
   return (
     <div class="actions">
       <SiblingSwitch app={app} entry={entry} />
