@@ -34,6 +34,7 @@ def let_it_say_something(page: Page) -> Locator:
 
 def test_a_chat_streams_and_shows_what_was_cached(page: Page) -> None:
     page.get_by_role("button", name="Add a system prompt").click()
+    expect(page.get_by_role("textbox", name="System prompt")).to_be_focused()
     page.get_by_role("textbox", name="System prompt").fill(SYSTEM)
     send(page, "What is a library card?")
     let_it_say_something(page)
