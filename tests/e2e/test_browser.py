@@ -61,7 +61,7 @@ def test_stop_ends_an_answer_and_keeps_what_was_said(page: Page) -> None:
     expect_phase(page, "stopped")
     text = answer.locator(".markdown").inner_text()
     page.reload()
-    expect(last_answer(page).locator(".markdown")).to_have_text(text)
+    expect(last_answer(page).locator(".markdown")).to_have_text(text, use_inner_text=True)
     expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
@@ -227,7 +227,7 @@ def test_an_answer_is_made_anew_next_to_the_old_one(page: Page) -> None:
     branches = page.get_by_role("group", name="Versions")
     expect(branches).to_have_text("2/2")
     branches.get_by_role("button", name="Previous version").click()
-    expect(last_answer(page).locator(".markdown")).to_have_text(first)
+    expect(last_answer(page).locator(".markdown")).to_have_text(first, use_inner_text=True)
 
 
 def test_a_stopped_answer_goes_on_where_it_stood(page: Page) -> None:
@@ -247,7 +247,7 @@ def test_a_stopped_answer_goes_on_where_it_stood(page: Page) -> None:
     assert len(whole) > len(begun)
     expect(page.get_by_role("article", name="Answer")).to_have_count(1)
     page.reload()
-    expect(last_answer(page).locator(".markdown")).to_have_text(whole)
+    expect(last_answer(page).locator(".markdown")).to_have_text(whole, use_inner_text=True)
 
 
 def test_a_deleted_message_takes_what_follows_with_it(page: Page) -> None:
