@@ -11,8 +11,8 @@ test("a short conversation is drawn whole, and stays so while it grows", () => {
 test("of a long one the end is drawn, and nothing of it goes when entries come", () => {
   const drawn = new EntryWindow();
 
-  expect(drawn.startOf(500)).toBe(470);
-  expect(drawn.startOf(510)).toBe(470);
+  expect(drawn.startOf(500)).toBe(492);
+  expect(drawn.startOf(510)).toBe(492);
 });
 
 test("the reader goes back piece by piece, to the first entry", () => {
@@ -23,7 +23,7 @@ test("the reader goes back piece by piece, to the first entry", () => {
     starts.push(drawn.startOf(100));
   }
 
-  expect(starts).toEqual([70, 40, 10, 0]);
+  expect(starts).toEqual([92, 62, 32, 2, 0]);
 });
 
 test("an entry that is asked for is drawn, with some before it", () => {
@@ -41,6 +41,6 @@ test("of a shorter branch the end is drawn", () => {
   const drawn = new EntryWindow();
   drawn.startOf(500);
 
-  expect(drawn.startOf(40)).toBe(10);
+  expect(drawn.startOf(40)).toBe(32);
   expect(drawn.startOf(5)).toBe(0);
 });

@@ -7,7 +7,7 @@
 
 import { signal } from "@preact/signals";
 
-const firstDrawn = 30;
+const firstDrawn = 8;
 const moreAtOnce = 30;
 
 export class EntryWindow {
