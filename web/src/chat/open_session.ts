@@ -12,21 +12,16 @@ import { t } from "../i18n/catalogue";
 import { newId } from "../ids";
 import { SessionParameters } from "../parameters/session_parameters";
 import type { LastSeen } from "../sessions/last_seen";
-import { addItem, ApiError, createSession, deleteBranch } from "../wire/api";
+import { addItem, createSession, deleteBranch } from "../wire/api";
 import type { WireConversation } from "../wire/protocol";
 import { isSettled, isUnstored, newAnswer, type Answer } from "./answer";
 import type { AnswerFeed, Followed, FollowedHooks } from "./answer_feed";
 import type { Entry } from "./entries";
+import { codeOf, isGone, messageOf, toLoadState, type LoadState } from "./load_state";
 import { ShownMessages } from "./shown_messages";
 import { readStored, type StoredMessages } from "./stored_session";
 import { toTitle } from "./title";
 import { toMessages } from "./transcript";
-
-export type LoadState =
-  | { kind: "loading" }
-  | { kind: "ready" }
-  | { kind: "missing" }
-  | { kind: "failed"; message: string };
 
 export interface SessionHooks {
   /** The session is stored now and has an id. */
@@ -381,21 +376,4 @@ export class OpenSession {
       this.#feed.fail(followed, codeOf(error), messageOf(error));
     }
   }
-}
-
-function isGone(error: unknown): boolean {
-  return error instanceof ApiError && error.status === 404;
-}
-
-function toLoadState(error: unknown): LoadState {
-  if (isGone(error)) return { kind: "missing" };
-  return { kind: "failed", message: messageOf(error) };
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof ApiError ? error.code : "unknown";
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
