@@ -7,8 +7,9 @@ import { isUnstored } from "../chat/answer";
 import { wholeText, type AnswerEntry } from "../chat/entries";
 import { t } from "../i18n/catalogue";
 import { CopyButton } from "./copy_button";
+import { DeleteButton } from "./delete_button";
 import { focusComposer } from "./focus";
-import { BinIcon, ContinueIcon, EditIcon, RegenerateIcon } from "./icons";
+import { ContinueIcon, EditIcon, RegenerateIcon } from "./icons";
 import { SiblingSwitch } from "./sibling_switch";
 
 interface AnswerActionsProps {
@@ -68,18 +69,7 @@ export function AnswerActions({ app, entry, isLast, edit, onEdit }: AnswerAction
           <EditIcon />
         </button>
       )}
-      <button
-        type="button"
-        class="quiet"
-        aria-label={t("message.delete")}
-        title={t("message.delete")}
-        onClick={() => {
-          app.deleteMessage(entry.key);
-          focusComposer();
-        }}
-      >
-        <BinIcon />
-      </button>
+      <DeleteButton app={app} messageKey={entry.key} />
     </div>
   );
 }

@@ -15,9 +15,9 @@ import {
 } from "../input/attachment";
 import { AttachmentChips, AttachmentName } from "./attachment_chips";
 import { CopyButton } from "./copy_button";
+import { DeleteButton } from "./delete_button";
 import { useFocusAfterEditing } from "./editing";
-import { focusComposer } from "./focus";
-import { BinIcon, EditIcon } from "./icons";
+import { EditIcon } from "./icons";
 import { MessageEditor } from "./message_editor";
 import { SiblingSwitch } from "./sibling_switch";
 
@@ -63,18 +63,7 @@ export function UserView({ app, entry, onUnfold }: UserViewProps) {
           <EditIcon />
         </button>
         <CopyButton label={t("message.copy")} text={() => entry.text} />
-        <button
-          type="button"
-          class="quiet"
-          aria-label={t("message.delete")}
-          title={t("message.delete")}
-          onClick={() => {
-            app.deleteMessage(entry.key);
-            focusComposer();
-          }}
-        >
-          <BinIcon />
-        </button>
+        <DeleteButton app={app} messageKey={entry.key} />
       </div>
     </div>
   );
