@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 from e2e.chat_page import open_page
 from e2e.real_service import Service
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+# The engine and the browser share two cores with whatever else the machine does. What a test waits
+# for comes; how soon is the business of benchmarks.
+EXPECT_MS = 20_000
 CHROMIUM_FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -44,6 +47,7 @@ def own_service(
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium, closed with its module: while Playwright runs, no test can have an event loop."""
+    expect.set_options(timeout=EXPECT_MS)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
             executable_path="/usr/bin/chromium", args=list(CHROMIUM_FLAGS)

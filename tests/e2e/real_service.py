@@ -20,6 +20,8 @@ class Service:
     """`chatserve serve` on the default model, on one port and with one data folder.
 
     Model and converted weights are those of the user's data folder, so that nothing is made twice.
+    Conversations are called by their first words, so that a test knows what the list shows: when
+    the model has thought of a title, and which, nobody can say before.
 
     Owns: its process, which may be started again after it was stopped or killed.
     Used from: one test at a time.
@@ -42,7 +44,7 @@ class Service:
         """Return when it is ready."""
         command = [sys.executable, "-m", "chatserve", "serve", "--port", str(self._port)]
         command += ["--data-dir", str(self._folder), "--num-pages", "1024"]
-        command += ["--log-level", "warning"]
+        command += ["--titles", "words", "--log-level", "warning"]
         with (self._folder / "log").open("a") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         self._await_ready(self._process)
