@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PAGE := chatserve/gateway/static/index.html
+# Tests that only compute share the cores. Those of processes, sockets and clocks run one by one.
+COMPUTING_TESTS := tests/unit tests/kernels tests/engine
 WEB_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 
 .DEFAULT_GOAL := help
@@ -26,7 +28,8 @@ run: install ## Start everything and print the address; ARGS="--port 9000" adds 
 test: install $(VENV)/.dev ## Run all tests
 	$(BIN)/chatserve models fetch
 	scripts/npm test
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile $(COMPUTING_TESTS)
+	$(BIN)/pytest -q $(foreach tests,$(COMPUTING_TESTS),--ignore $(tests))
 
 check: install $(VENV)/.dev ## Lint, types, import rules, spelling
 	$(BIN)/ruff check .

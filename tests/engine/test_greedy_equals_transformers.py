@@ -25,7 +25,7 @@ from chatserve.model.weights import LoadedModel, load_model
 from chatserve.text.tokenizer import Tokenizer
 
 MARGIN = 1e-3
-NUM_TOKENS = 64
+NUM_TOKENS = 32
 PAGE_SIZE = 16
 
 SYSTEM = "You are the help desk of a small town's library. " * 5
