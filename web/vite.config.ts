@@ -1,12 +1,13 @@
 import { defineConfig } from "vitest/config";
 
+import { lexerOnly } from "./scripts/lexer_only.mjs";
 import { shellList } from "./scripts/shell_list.mjs";
 
 const gateway = "http://127.0.0.1:8000";
 
 export default defineConfig({
   base: "./",
-  plugins: [shellList()],
+  plugins: [lexerOnly(), shellList()],
   // Preact's own JSX runtime; no plugin stands between the sources and the bundle.
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {

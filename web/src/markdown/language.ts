@@ -6,20 +6,21 @@
  * on another. Mathematics is one (`math_syntax.ts`).
  */
 
-import { Lexer, Marked, type Token, type TokensList } from "marked";
+import { getDefaults, Lexer, type MarkedOptions, type Token, type TokensList } from "marked";
 
-import { mathExtensions, mathPrecedence } from "./math_syntax";
+import { mathExtensions, MathTokenizer } from "./math_syntax";
 
-const language = new Marked({
-  gfm: true,
+class LanguageTokenizer extends MathTokenizer {
+  override html(): undefined {}
+  override tag(): undefined {}
+  override def(): undefined {}
+}
+
+const language: MarkedOptions = {
+  ...getDefaults(),
   extensions: mathExtensions,
-  tokenizer: {
-    ...mathPrecedence,
-    html: () => undefined,
-    tag: () => undefined,
-    def: () => undefined,
-  },
-});
+  tokenizer: new LanguageTokenizer(),
+};
 
 /**
  * What is longer than this within one block stays plain: the time to find emphasis and links in it
@@ -59,5 +60,5 @@ function plain(text: string): Token {
 
 /** Return the block tokens of a text; their raw texts in a row are the text. */
 export function lex(text: string): Token[] {
-  return new BoundedLexer(language.defaults).lex(text);
+  return new BoundedLexer(language).lex(text);
 }

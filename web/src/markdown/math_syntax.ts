@@ -5,7 +5,7 @@
  * open reaches neither past its paragraph nor into code; until it is closed it is plain text.
  */
 
-import { Tokenizer, type TokenizerAndRendererExtension, type TokenizerObject } from "marked";
+import { Tokenizer, type MarkedOptions, type Tokens } from "marked";
 
 // A type and no interface: the parser's own type of a token has an index signature.
 export type MathToken = {
@@ -70,36 +70,39 @@ export function openMathStart(text: string): number {
   return blockOpener.test(text.slice(start)) ? start : text.length;
 }
 
-export const mathExtensions: TokenizerAndRendererExtension[] = [
-  {
-    name: "math",
-    level: "block",
-    start: (text) => nextBlockMath(text, firstBlankLine(text)),
-    tokenizer: (text) => readMath(blockMath, text),
-  },
-  {
-    name: "math",
-    level: "inline",
-    start: (text) => text.indexOf("$$"),
-    tokenizer(text, tokens) {
+export const mathExtensions: NonNullable<MarkedOptions["extensions"]> = {
+  renderers: {},
+  childTokens: {},
+  startBlock: [(text) => nextBlockMath(text, firstBlankLine(text))],
+  block: [(text) => readMath(blockMath, text)],
+  startInline: [(text) => text.indexOf("$$")],
+  inline: [
+    (text, tokens) => {
       const isPrice = text.startsWith("$$") && tokens.at(-1)?.raw.endsWith("$") === true;
       return isPrice ? undefined : readMath(inlineMath, text);
     },
-  },
-];
+  ],
+};
 
 /** What other constructs of the language make of mathematics. */
-export const mathPrecedence: TokenizerObject = {
+export class MathTokenizer extends Tokenizer {
   /** An underlined heading ends where a display begins, as a paragraph does. */
-  lheading(text) {
+  override lheading(text: string): Tokens.Heading | undefined {
     const beginning = text.slice(0, maxParagraphLength);
     const whole = this.rules.block.lheading.exec(beginning);
     if (whole === null || nextBlockMath(beginning, whole[0].length) !== -1) return undefined;
-    return Tokenizer.prototype.lheading.call(this, beginning);
-  },
+    return super.lheading(beginning);
+  }
+
   /** A star within a formula ends no emphasis. `masked` hides what else holds none. */
-  emStrong(text, masked, previous) {
-    if (!/^[*_]/.test(text) || text.length > maxEmphasisLength) return false;
+  override emStrong(
+    text: string,
+    masked: string,
+    previous?: string,
+  ): Tokens.Em | Tokens.Strong | undefined {
+    if (!/^[*_]/.test(text) || text.length > maxEmphasisLength) {
+      return super.emStrong(text, masked, previous);
+    }
     const start = masked.length - text.length;
     let end = start;
     let hidden = masked.slice(0, start);
@@ -107,8 +110,7 @@ export const mathPrecedence: TokenizerObject = {
       hidden += masked.slice(end, start + index) + "+".repeat(math.length);
       end = start + index + math.length;
     }
-    if (end === start) return false;
     hidden += masked.slice(end);
-    return Tokenizer.prototype.emStrong.call(this, text, hidden, previous);
-  },
-};
+    return super.emStrong(text, hidden, previous);
+  }
+}
