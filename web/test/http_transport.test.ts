@@ -5,7 +5,7 @@ import { newAnswer } from "../src/chat/answer";
 import { AnswerFeed, type Followed } from "../src/chat/answer_feed";
 import { ApiError } from "../src/wire/api";
 import { Connection } from "../src/wire/connection";
-import { endOf } from "../src/wire/http_transport";
+import { endOf } from "../src/wire/patience";
 import type { NumberedEvent } from "../src/wire/protocol";
 import { ended, number, wholeAnswer } from "./events";
 import { FakeSocket, fakeBrowser } from "./fakes";

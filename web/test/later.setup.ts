@@ -1,4 +1,6 @@
-/** Views are tested with their words and with Markdown, which the page loads when they are needed. */
+/** What the page loads when it is needed is there from the beginning: words, Markdown, HTTP streams. */
+
+import "../src/wire/http_transport";
 
 import { loadLaterWords } from "../src/i18n/catalogue";
 import { markdown } from "../src/view/answer_text";

@@ -9,7 +9,6 @@ import { t } from "../i18n/catalogue";
 import type { WireCache } from "./cache_snapshot";
 import type { WireOverview } from "./overview";
 import type {
-  CreateMessage,
   WireConversation,
   WireError,
   WireHitList,
@@ -189,28 +188,6 @@ export async function deleteBranch(sessionId: string, itemId: string): Promise<v
   await call("DELETE", item, undefined, { keepalive: true });
 }
 
-/** Ask for an answer as a stream of its events; asking again with the same message is no second answer. */
-export function streamNewAnswer(message: CreateMessage, signal: AbortSignal): Promise<Response> {
-  const { type: _type, stream_id: _lane, event_id: key, ...body } = message;
-  const headers = { "Idempotency-Key": key };
-  return stream("POST", "v1/responses", { body: { ...body, stream: true }, headers, signal });
-}
-
-/** Ask for the events of an answer after the one with this number, or for all. */
-export function streamAnswer(
-  responseId: string,
-  startingAfter: number | undefined,
-  signal: AbortSignal,
-): Promise<Response> {
-  const query = new URLSearchParams({ stream: "true" });
-  if (startingAfter !== undefined) query.set("starting_after", String(startingAfter));
-  return stream("GET", `v1/responses/${encodeURIComponent(responseId)}?${query}`, { signal });
-}
-
-export async function cancelAnswer(responseId: string): Promise<void> {
-  await call("POST", `v1/responses/${encodeURIComponent(responseId)}/cancel`);
-}
-
 /** Return what the viewer may know of the caches; an operator may look at one tenant's alone. */
 export function getCache(tenant: string | null): Promise<WireCache> {
   const query = tenant === null ? "" : `?${new URLSearchParams({ tenant })}`;
@@ -223,7 +200,7 @@ export function getOverview(after: string | null): Promise<WireOverview> {
   return call("GET", `v1/chatserve/overview${query}`);
 }
 
-interface RequestParts {
+export interface RequestParts {
   body?: object;
   headers?: Record<string, string>;
   signal?: AbortSignal;
@@ -231,7 +208,7 @@ interface RequestParts {
   keepalive?: true;
 }
 
-async function call<T>(
+export async function call<T>(
   method: string,
   path: string,
   body?: object,
@@ -243,14 +220,8 @@ async function call<T>(
   return parsed as T;
 }
 
-/** Return a reply whose body is still to come. */
-async function stream(method: string, path: string, parts: RequestParts): Promise<Response> {
-  const response = await request(method, path, parts);
-  if (!response.ok) throw toApiError(response, await response.json().catch(() => null));
-  return response;
-}
-
-async function request(method: string, path: string, parts: RequestParts): Promise<Response> {
+/** Return a reply, whatever it says, as soon as it begins. */
+export async function request(method: string, path: string, parts: RequestParts): Promise<Response> {
   const { body, headers, signal, keepalive } = parts;
   const init: RequestInit = { method };
   if (keepalive !== undefined) init.keepalive = keepalive;
@@ -266,7 +237,7 @@ async function request(method: string, path: string, parts: RequestParts): Promi
   }
 }
 
-function toApiError(response: Response, parsed: unknown): ApiError {
+export function toApiError(response: Response, parsed: unknown): ApiError {
   const error = (parsed as { error?: WireError } | null)?.error;
   const message = error?.message ?? t("error.status", { status: response.status });
   const code = error?.code ?? `http_${response.status}`;

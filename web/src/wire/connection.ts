@@ -17,11 +17,11 @@ import { signal, type ReadonlySignal } from "@preact/signals";
 
 import { ApiError, listModels } from "./api";
 import { Heartbeat } from "./heartbeat";
-import { endOf, HttpTransport } from "./http_transport";
-import { isRefusal, leastDelayMs, retryDelayMs, retryReason, type RetryReason } from "./patience";
+import { LaterTransport } from "./later_transport";
+import { endOf, isRefusal, leastDelayMs, retryDelayMs, retryReason, type RetryReason } from "./patience";
 import type { ClientMessage, ServerEvent } from "./protocol";
 import { SocketTransport } from "./socket_transport";
-import { broken, type Transport, type TransportEnd } from "./transport";
+import { broken, type Transport, type TransportEnd, type TransportListener } from "./transport";
 
 const probeLimitMs = 5_000;
 const openLimitMs = 5_000;
@@ -35,6 +35,12 @@ const upgradeEveryMs = 120_000;
 const lostAfterMs = 10_000;
 
 type Via = "socket" | "http";
+
+/** Few need it, so it is no part of the page as it is first loaded. */
+async function openHttp(listener: TransportListener): Promise<Transport> {
+  const { HttpTransport } = await import("./http_transport");
+  return new HttpTransport(listener);
+}
 
 export type ConnectionState =
   | { kind: "connecting" }
@@ -123,7 +129,7 @@ export class Connection {
     };
     const transport: Transport =
       via === "http"
-        ? new HttpTransport(listener)
+        ? new LaterTransport(openHttp, listener)
         : new SocketTransport(this.#openSocket(), listener);
     return transport;
   }

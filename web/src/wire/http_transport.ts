@@ -6,8 +6,10 @@
  * broke it concerns the others too, and whoever follows them resumes them on the next one.
  */
 
-import { ApiError, cancelAnswer, listModels, streamAnswer, streamNewAnswer } from "./api";
+import { cancelAnswer, streamAnswer, streamNewAnswer } from "./answer_stream";
+import { ApiError, listModels } from "./api";
 import { readEvents } from "./event_stream";
+import { endOf } from "./patience";
 import { isTerminal, parseFrame, type ClientMessage, type ServerEvent } from "./protocol";
 import { broken, type Transport, type TransportEnd, type TransportListener } from "./transport";
 
@@ -142,15 +144,6 @@ export class HttpTransport implements Transport {
 
 function onLane(event: ServerEvent, lane: string): ServerEvent {
   return { ...event, stream_id: lane } as ServerEvent;
-}
-
-/** Return what ends with a refused request, in a code that says the same; null: only the request. */
-export function endOf({ status, code, message: reason, retryAfterMs }: ApiError): TransportEnd | null {
-  if (status === 0 || code === `http_${status}`) return { ...broken, retryAfterMs };
-  if (status === 401) return { code: 4401, reason, retryAfterMs };
-  if (status === 403) return { code: 1008, reason, retryAfterMs };
-  if (status === 429) return { code: 4429, reason, retryAfterMs };
-  return status >= 500 ? { code: 1013, reason, retryAfterMs } : null;
 }
 
 /** The same for a new answer, which has limits and needs of its own. */

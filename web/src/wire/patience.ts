@@ -1,6 +1,7 @@
 /** What the end of a connection means for the next try: whether there is one, when, and why. */
 
-import type { TransportEnd } from "./transport";
+import type { ApiError } from "./api";
+import { broken, type TransportEnd } from "./transport";
 
 /** A key that was revoked, an origin that may not connect; a credential that is wrong. */
 const refusals = new Set([1008, 4401]);
@@ -35,4 +36,13 @@ export function leastDelayMs(end: TransportEnd): number {
   const reason = retryReason(end);
   const own = reason === "crowded" ? crowdedRetryMs : reason === "busy" ? busyRetryMs : 0;
   return Math.max(own, end.retryAfterMs ?? 0);
+}
+
+/** Return what ends with a refused request, in a code that says the same; null: only the request. */
+export function endOf({ status, code, message: reason, retryAfterMs }: ApiError): TransportEnd | null {
+  if (status === 0 || code === `http_${status}`) return { ...broken, retryAfterMs };
+  if (status === 401) return { code: 4401, reason, retryAfterMs };
+  if (status === 403) return { code: 1008, reason, retryAfterMs };
+  if (status === 429) return { code: 4429, reason, retryAfterMs };
+  return status >= 500 ? { code: 1013, reason, retryAfterMs } : null;
 }
