@@ -10,6 +10,7 @@ import { signal, type ReadonlySignal } from "@preact/signals";
 
 export class LazyModule<Module> {
   readonly #current = signal<Module | null>(null);
+  readonly #hasFailed = signal(false);
   #fetching: Promise<void> | null = null;
 
   constructor(private readonly fetchModule: () => Promise<Module>) {}
@@ -18,11 +19,20 @@ export class LazyModule<Module> {
     return this.#current;
   }
 
+  /** Whether the last fetch brought nothing; not while another one is on its way. */
+  get hasFailed(): ReadonlySignal<boolean> {
+    return this.#hasFailed;
+  }
+
   /** Fetch the part unless it is there; settles either way, without an error. */
   request(): Promise<void> {
+    this.#hasFailed.value = false;
     this.#fetching ??= this.fetchModule().then(
       (module) => void (this.#current.value = module),
-      () => void (this.#fetching = null),
+      () => {
+        this.#fetching = null;
+        this.#hasFailed.value = true;
+      },
     );
     return this.#fetching;
   }

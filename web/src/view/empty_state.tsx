@@ -5,16 +5,19 @@ import "./empty_state.css";
 import type { App } from "../app";
 import type { OpenSession } from "../chat/open_session";
 import { t } from "../i18n/catalogue";
+import { lazyView } from "./lazy_view";
 import { modelWords } from "./model_choice";
-import { PersonaPicker } from "./persona_picker";
 import { StoredSystemPrompt } from "./stored_system_prompt";
 import { SystemPromptEditor } from "./system_prompt_editor";
 
 const examples = ["empty.example.1", "empty.example.2", "empty.example.3"] as const;
 
+const PersonaPicker = lazyView(async () => (await import("./persona_picker")).PersonaPicker);
+
 export function EmptyState({ app, session }: { app: App; session: OpenSession }) {
   const { value: model } = app.model;
   const isReady = app.options.value !== null;
+  const hasPersonas = (app.offer.personas.list.value ?? []).length > 0;
   // What a session that exists already begins with can only be read.
   const isStored = session.id.value !== null;
   return (
@@ -32,7 +35,7 @@ export function EmptyState({ app, session }: { app: App; session: OpenSession })
               </li>
             ))}
           </ul>
-          <PersonaPicker app={app} />
+          {hasPersonas && <PersonaPicker app={app} />}
           {isStored ? (
             <StoredSystemPrompt text={session.systemPrompt.value} />
           ) : (

@@ -1,37 +1,42 @@
-/** A view that is loaded when it is first shown, its words too: a first visit pays for neither. */
+/**
+ * A view that is loaded when it is first shown, its words too: a first visit pays for neither.
+ *
+ * Once it is there it is drawn at once wherever it is shown again. Where it cannot be had the reader
+ * is told, and can have it tried again.
+ */
 
-import { useSignal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 
 import { loadLaterWords, t } from "../i18n/catalogue";
+import { LazyModule } from "../lazy_module";
 
-interface LazyViewProps<Props> {
-  load: () => Promise<ComponentType<Props>>;
-  props: Props;
+export function lazyView<Props extends object>(
+  load: () => Promise<ComponentType<Props>>,
+): ComponentType<Props> {
+  const part = new LazyModule(async () => {
+    const [View] = await Promise.all([load(), loadLaterWords()]);
+    return { View };
+  });
+  return (props) => {
+    useEffect(() => void part.request(), []);
+    const { value: loaded } = part.current;
+    if (loaded !== null) return <loaded.View {...props} />;
+    return part.hasFailed.value ? <Failure onRetry={() => void part.request()} /> : <Loading />;
+  };
 }
 
-export function LazyView<Props extends object>({ load, props }: LazyViewProps<Props>) {
-  const view = useSignal<{ View: ComponentType<Props> } | "loading" | "failed">("loading");
-  const fetchView = () => {
-    view.value = "loading";
-    Promise.all([load(), loadLaterWords()]).then(
-      ([View]) => (view.value = { View }),
-      () => (view.value = "failed"),
-    );
-  };
-  useEffect(fetchView, []);
-  if (view.value === "loading") return <p class="notice quiet-notice">{t("session.loading")}</p>;
-  if (view.value === "failed") {
-    return (
-      <div class="notice">
-        <p>{t("error.unreachable")}</p>
-        <button type="button" class="outlined" onClick={fetchView}>
-          {t("common.retry")}
-        </button>
-      </div>
-    );
-  }
-  const { View } = view.value;
-  return <View {...props} />;
+function Loading() {
+  return <p class="notice quiet-notice">{t("session.loading")}</p>;
+}
+
+function Failure({ onRetry }: { onRetry: () => void }) {
+  return (
+    <div class="notice">
+      <p>{t("error.unreachable")}</p>
+      <button type="button" class="outlined" onClick={onRetry}>
+        {t("common.retry")}
+      </button>
+    </div>
+  );
 }

@@ -15,12 +15,20 @@ import { Composer } from "./composer";
 import { Dialog, Sheet } from "./dialog";
 import { EmptyState } from "./empty_state";
 import { Header } from "./header";
-import { LazyView } from "./lazy_view";
-import { LoginForm } from "./login_form";
+import { lazyView } from "./lazy_view";
 import { Sidebar } from "./list/sidebar";
 import { StatusLine } from "./status_line";
 import { TranscriptView } from "./transcript_view";
 import { UndoBar } from "./undo_bar";
+
+const LoginForm = lazyView(async () => (await import("./login_form")).LoginForm);
+const CacheView = lazyView(async () => (await import("./cache/cache_view")).CacheView);
+const OperatorView = lazyView(async () => (await import("./operator/operator_view")).OperatorView);
+const SettingsDialog = lazyView(
+  async () => (await import("./settings/settings_dialog")).SettingsDialog,
+);
+const KeysList = lazyView(async () => (await import("./settings/keys_list")).KeysList);
+const Inspector = lazyView(async () => (await import("./inspector/inspector")).Inspector);
 
 export function Page({ app }: { app: App }) {
   const { kind } = app.place.value;
@@ -33,8 +41,8 @@ export function Page({ app }: { app: App }) {
       <main>
         <Header app={app} />
         {kind === "chat" && <Chat app={app} />}
-        {kind === "cache" && <LazyView key="cache" load={loadCacheView} props={{ app }} />}
-        {kind === "operator" && <LazyView key="operator" load={loadOperatorView} props={{ app }} />}
+        {kind === "cache" && <CacheView app={app} />}
+        {kind === "operator" && <OperatorView app={app} />}
         <StatusLine app={app} />
         <UndoBar undo={app.undo} />
       </main>
@@ -65,7 +73,7 @@ function ListPanel({ app }: { app: App }) {
 function InspectorPanel({ app }: { app: App }) {
   const { layout } = app;
   if (!layout.isInspectorShown.value) return null;
-  const inspector = <LazyView load={loadInspector} props={{ app }} />;
+  const inspector = <Inspector app={app} />;
   if (!layout.isNarrow.value) {
     return (
       <aside class="inspector-panel" aria-label={t("header.inspector")}>
@@ -86,17 +94,11 @@ function Dialogs({ app }: { app: App }) {
   if (name === null) return null;
   return (
     <Dialog key={name} label={t(`header.${name}`)} onClose={() => layout.closeDialog()}>
-      {name === "settings" && <LazyView load={loadSettings} props={{ app }} />}
-      {name === "keys" && <LazyView load={loadKeysList} props={{}} />}
+      {name === "settings" && <SettingsDialog app={app} />}
+      {name === "keys" && <KeysList />}
     </Dialog>
   );
 }
-
-const loadCacheView = async () => (await import("./cache/cache_view")).CacheView;
-const loadOperatorView = async () => (await import("./operator/operator_view")).OperatorView;
-const loadSettings = async () => (await import("./settings/settings_dialog")).SettingsDialog;
-const loadKeysList = async () => (await import("./settings/keys_list")).KeysList;
-const loadInspector = async () => (await import("./inspector/inspector")).Inspector;
 
 function Chat({ app }: { app: App }) {
   const session = app.current.value;

@@ -6,11 +6,13 @@ import type { App } from "../../app";
 import { t } from "../../i18n/catalogue";
 import { groupSessions } from "../../sessions/session_list";
 import { GearIcon, PlusIcon } from "../icons";
+import { lazyView } from "../lazy_view";
 import { ListTools } from "./list_tools";
 import { PlaceLinks } from "./place_links";
 import { SearchBox } from "./search_box";
-import { SearchHits } from "./search_hits";
 import { SessionRow } from "./session_row";
+
+const SearchHits = lazyView(async () => (await import("./search_hits")).SearchHits);
 
 export interface SidebarProps {
   app: App;
