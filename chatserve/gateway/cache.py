@@ -52,7 +52,7 @@ async def get_cache(request: Request) -> Response:
     by_user = any(snapshot.by_user for *_, snapshot in shown)
     whose = "all" if identity.is_operator else "user" if by_user else "tenant"
     reply = {"object": "chatserve.cache", "view": whose, "workers": workers}
-    return json_response(reply, headers={"cache-control": "no-store"})
+    return json_response(reply)
 
 
 def _tenant(request: Request, identity: Identity) -> str | None:

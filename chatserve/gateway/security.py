@@ -52,6 +52,8 @@ _SECURITY_HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
+    # A browser may be another user's next; the page's own files say that they may be kept.
+    "cache-control": "no-store",
 }
 
 

@@ -62,7 +62,7 @@ async def send_events(
     all_headers.update(
         {
             "content-type": "text/event-stream; charset=utf-8",
-            "cache-control": "no-cache",
+            "cache-control": "no-store",
             "x-accel-buffering": "no",
             **headers,
         }

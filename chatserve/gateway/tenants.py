@@ -203,10 +203,7 @@ def _quotas(fields: QuotaFields | None) -> Quotas:
 
 
 def _issued(issued: IssuedKey) -> Response:
-    return json_response(
-        {**_key_object(issued.key), "secret": issued.secret},
-        headers={"cache-control": "no-store"},
-    )
+    return json_response({**_key_object(issued.key), "secret": issued.secret})
 
 
 def _tenant_object(tenant: Tenant) -> dict[str, Any]:

@@ -158,6 +158,14 @@ async def test_every_reply_carries_the_security_headers(shared_service: Service,
     assert reply.headers["referrer-policy"] == "no-referrer"
 
 
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/conversations/conv_1", "/v1/chatserve/me"])
+async def test_no_browser_keeps_what_the_api_has_told(shared_service: Service, path: str) -> None:
+    """Another user of the same browser could read it there."""
+    reply = await shared_service.http.get(path)
+
+    assert reply.headers["cache-control"] == "no-store"
+
+
 async def test_socket_on_another_path_is_refused(shared_service: Service) -> None:
     with pytest.raises(InvalidStatus) as refused:
         async with websockets.connect(f"ws://127.0.0.1:{shared_service.port}/v1/other"):

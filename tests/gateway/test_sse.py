@@ -67,7 +67,7 @@ async def test_stream_ends_with_an_empty_last_piece() -> None:
     start, *_, last = transport.sent
     assert dict(start["headers"])[b"x-request-id"] == b"r"
     assert dict(start["headers"])[b"x-accel-buffering"] == b"no"
-    assert dict(start["headers"])[b"cache-control"] == b"no-cache"
+    assert dict(start["headers"])[b"cache-control"] == b"no-store"
     assert last == {"type": "http.response.body", "body": b"", "more_body": False}
 
 

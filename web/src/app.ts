@@ -7,15 +7,16 @@
 
 import { computed, signal, type Signal } from "@preact/signals";
 
+import { Belongings } from "./belongings";
 import { AnswerFeed } from "./chat/answer_feed";
 import { Connection } from "./wire/connection";
 import { Drafts } from "./input/drafts";
 import { roomFor } from "./input/message_size";
 import { Unsent } from "./input/unsent";
 import { plural, t } from "./i18n/catalogue";
-import { eraseStorage } from "./kept";
 import { Login } from "./login";
 import { OpenSession, type AnswerOptions } from "./chat/open_session";
+import { dropLeftChoices, takeOverLeftChoices } from "./parameters/left_choices";
 import { obstacleOfChoices } from "./parameters/obstacle";
 import { Offer } from "./parameters/offer";
 import { promptField } from "./parameters/personas";
@@ -39,10 +40,11 @@ export class App {
   readonly search = new SessionSearch();
   readonly importing = new SessionImport(() => void this.list.refresh());
   readonly login = new Login(
-    () => this.#leaveNothing(),
+    () => this.#onLogOut(),
     () => this.#onOtherUser(),
   );
   readonly drafts = new Drafts();
+  readonly belongings = new Belongings(this.login, this.drafts, this.lastSeen);
   readonly offer = new Offer(this.login, () => this.model.value === null);
   readonly unsent = new Unsent(this.drafts);
   readonly layout = new Layout();
@@ -71,14 +73,13 @@ export class App {
   });
   /** The answer that the reader wants to see the figures of; null for the last one. */
   readonly inspected = signal<{ readonly key: string } | null>(null);
+  /** The new chat on the screen stands for a conversation that the reader cannot open. */
+  readonly hasMissed = signal(false);
   readonly undo = new Undo();
   readonly #feed: AnswerFeed;
   readonly #inStep: InStep;
   /** Sessions whose answer runs while the reader looks elsewhere. */
   readonly #background = new Set<OpenSession>();
-  #isIdentifying = false;
-  /** Nothing more is kept: what is in this page belongs to somebody who is gone. */
-  #isLeaving = false;
 
   constructor(
     openSocket: () => WebSocket,
@@ -94,7 +95,7 @@ export class App {
     this.#inStep = new InStep(this.lastSeen, this.list, {
       current: () => this.current.value,
       isLive: () => this.connection.isLive,
-      onOtherUser: () => this.#startOver(),
+      onOtherUser: () => this.belongings.startOver(),
     });
   }
 
@@ -105,6 +106,8 @@ export class App {
     window.addEventListener("pagehide", () => this.#onHide());
     watchWaking(() => this.#onWake());
     this.#inStep.start();
+    takeOverLeftChoices();
+    this.belongings.start();
     this.#route();
     this.connection.connect();
     void this.#identify();
@@ -227,13 +230,6 @@ export class App {
     });
   }
 
-  /** Drop all that this browser keeps, and begin anew. */
-  async eraseKept(): Promise<void> {
-    await this.#leaveNothing();
-    eraseStorage();
-    location.reload();
-  }
-
   #route(): void {
     const place = placeOf(location.hash);
     this.place.value = place;
@@ -244,6 +240,7 @@ export class App {
 
   #open(sessionId: string | null): void {
     const previous = this.current.value;
+    this.hasMissed.value = false;
     const next = sessionId === null ? this.#chatAfter(previous) : this.#stored(sessionId);
     this.current.value = next;
     if (previous.running.value !== null) this.#background.add(previous);
@@ -272,6 +269,7 @@ export class App {
   #makeSession(): OpenSession {
     return new OpenSession(this.#feed, this.lastSeen, {
       onCreated: (session, stored) => this.#onCreated(session, stored),
+      onMissing: (session) => this.#onMissing(session),
       onChanged: (session) => this.#onChanged(session),
       onRefused: (session, text) => this.#onRefused(session, text),
     });
@@ -279,13 +277,7 @@ export class App {
 
   #onOtherUser(): void {
     this.#inStep.tell({ kind: "otherUser" });
-    this.#startOver();
-  }
-
-  /** The page of another user begins anew; nothing of this one's is kept on the way. */
-  #startOver(): void {
-    this.#isLeaving = true;
-    location.reload();
+    this.belongings.startOver();
   }
 
   #onCreated(session: OpenSession, stored: WireConversation): void {
@@ -294,6 +286,15 @@ export class App {
     if (session !== this.current.value) return;
     this.#readdress(stored.id);
     this.unsent.move(null, stored.id);
+  }
+
+  /** An address that leads nowhere is none to come back to; what was written there is not lost. */
+  #onMissing(session: OpenSession): void {
+    if (session !== this.current.value) return;
+    this.#readdress(null);
+    this.unsent.move(session.id.value, null);
+    this.#open(null);
+    this.hasMissed.value = true;
   }
 
   /** The conversation on the screen has got or lost its id; another view keeps its address. */
@@ -324,27 +325,14 @@ export class App {
     this.#inStep.tell({ kind: "deleted", sessionId });
   }
 
-  async #leaveNothing(): Promise<void> {
-    this.#isLeaving = true;
-    this.drafts.erase();
-    await this.lastSeen.belongTo("");
+  /** The address of whoever has logged out is not the next one's. */
+  async #onLogOut(): Promise<void> {
+    history.replaceState(null, "", hashOf(null));
+    await this.belongings.leaveNothing();
   }
 
-  /** Find out whose the page is, and show what this browser has kept for them. */
   async #identify(): Promise<void> {
-    const before = this.login.owner.value;
-    this.#isIdentifying = true;
-    await this.login.identify();
-    this.#isIdentifying = false;
-    const owner = this.login.owner.value;
-    if (before !== null && owner !== null && owner !== before) {
-      this.#startOver();
-      return;
-    }
-    void this.offer.refreshPersonas();
-    // A login that has run out leaves the drafts to whoever logs in next, if it is the same user.
-    if (owner !== "") this.drafts.restore(owner);
-    await this.lastSeen.belongTo(owner);
+    if (await this.belongings.identify()) void this.offer.refreshPersonas();
   }
 
   #onChanged(session: OpenSession): void {
@@ -356,13 +344,13 @@ export class App {
   }
 
   #onHide(): void {
-    if (this.#isLeaving) return;
+    if (this.belongings.isLeaving) return;
     this.undo.finish();
     for (const session of [this.current.value, ...this.#background]) {
       for (const text of session.unaccepted()) this.unsent.putBack(session.id.value, text);
     }
     this.drafts.keep();
-    this.current.value.parameters.leave();
+    if (!this.login.isNeeded.value) this.current.value.parameters.leave();
   }
 
   #onLive(): void {
@@ -371,10 +359,11 @@ export class App {
     void this.list.refresh();
     void this.#inStep.check();
     // Somebody else may have logged in while this page was cut off or asleep.
-    if (!this.#isIdentifying) void this.#identify();
+    void this.#identify();
   }
 
   #onWake(): void {
+    dropLeftChoices();
     this.connection.wake();
     void this.list.refresh();
     void this.#inStep.check();

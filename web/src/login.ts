@@ -11,8 +11,9 @@ import { ApiError, logIn, logOut, whoAmI } from "./wire/api";
 import { t } from "./i18n/catalogue";
 import type { WireIdentity } from "./wire/protocol";
 
-/** Whose the page is: `tenant/user`; "" nobody's; null while the server does not tell. */
+/** Whose the page is: `tenant/user`, or nobody's; null while the server does not tell. */
 export type Owner = string | null;
+export const nobody = "";
 
 export class Login {
   readonly identity = signal<WireIdentity | null>(null);
@@ -31,7 +32,7 @@ export class Login {
   readonly owner = computed<Owner>(() => {
     const { value: identity } = this.identity;
     if (identity !== null) return `${identity.tenant}/${identity.user}`;
-    return this.isNeeded.value ? "" : null;
+    return this.isNeeded.value ? nobody : null;
   });
   readonly #onLogOut: () => Promise<void>;
   readonly #onChange: () => void;
@@ -55,7 +56,9 @@ export class Login {
 
   /** Ask for a key when that is what a request was refused for. */
   noteRefusal(error: unknown): void {
-    if (error instanceof ApiError && error.status === 401) this.isNeeded.value = true;
+    if (!(error instanceof ApiError) || error.status !== 401) return;
+    this.identity.value = null;
+    this.isNeeded.value = true;
   }
 
   async logIn(key: string): Promise<void> {

@@ -34,3 +34,14 @@ test("while nothing is known of a key, nothing is said of it", () => {
 
   expect(html).not.toContain("chatserve tenant add");
 });
+
+test("a chat that stands for a conversation of somebody else says why", () => {
+  const app = new App(() => new FakeSocket() as unknown as WebSocket, new Settings());
+  const show = () => renderToString(<EmptyState app={app} session={app.current.value} />);
+  const before = show();
+
+  app.hasMissed.value = true;
+
+  expect(before).not.toContain("not among yours");
+  expect(show()).toContain("not among yours");
+});

@@ -46,6 +46,7 @@ export class Harness {
   makeSession(): OpenSession {
     return new OpenSession(this.#feed, this.lastSeen, {
       onCreated: () => undefined,
+      onMissing: () => undefined,
       onChanged: () => undefined,
       onRefused: (_session, text) => this.refused.push(text),
     });

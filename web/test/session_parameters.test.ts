@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import { choicesIn, noChoices, withChoices, type Choices, type Metadata } from "../src/parameters/choices";
+import { takeOverLeftChoices } from "../src/parameters/left_choices";
 import { SessionParameters } from "../src/parameters/session_parameters";
 import type { WireConversation } from "../src/wire/protocol";
 import { fakeBrowser } from "./fakes";
@@ -132,7 +133,9 @@ test("what has not rested when the page is left is there for the page that follo
   server.choose({ fields: { seed: 7 } });
   parameters.setField("temperature", 0);
   parameters.leave();
+  const numLeft = storage.size;
 
+  takeOverLeftChoices();
   const other = new SessionParameters();
   other.take({ ...server.conversation(), id: "conv_2" });
   const next = new SessionParameters();
@@ -143,6 +146,7 @@ test("what has not rested when the page is left is there for the page that follo
   expect(other.choices.value.fields).toEqual({ seed: 7 });
   expect(next.choices.value.fields).toEqual({ seed: 7, temperature: 0 });
   expect(later.choices.value.fields).toEqual({ seed: 7 });
+  expect([numLeft, storage.size]).toEqual([1, 0]);
 });
 
 test("a reading from before the last note changes nothing", async () => {

@@ -26,6 +26,8 @@ import { toMessages } from "./transcript";
 export interface SessionHooks {
   /** The session is stored now and has an id. */
   onCreated(session: OpenSession, stored: WireConversation): void;
+  /** There is no such session, or it is not the reader's; the server does not tell which. */
+  onMissing(session: OpenSession): void;
   /** What the list shows of the session may have changed. */
   onChanged(session: OpenSession): void;
   /** A message ended before the server stored it; its text is nowhere but here. */
@@ -92,6 +94,7 @@ export class OpenSession {
       this.load.value = { kind: "ready" };
     } catch (error) {
       this.load.value = toLoadState(error);
+      if (isGone(error)) this.#hooks.onMissing(this);
     }
   }
 

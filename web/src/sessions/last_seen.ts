@@ -7,7 +7,7 @@
  */
 
 import { ApiError, getSession, listItems, listPinned, listSessions } from "../wire/api";
-import type { Owner } from "../login";
+import { nobody, type Owner } from "../login";
 import type { WireConversation, WireItem, WireList } from "../wire/protocol";
 import { BrowserDatabase, byTime } from "./browser_database";
 
@@ -37,6 +37,8 @@ export class LastSeen {
   readonly #database = new BrowserDatabase();
   /** What the server said last about each session, in short. */
   readonly #stamps = new Map<string, string>();
+  /** Nobody is logged in any more: what still comes in is not kept. */
+  #isClosed = false;
   /** Copies are neither made nor shown before it is known whose they are. */
   readonly #isOwned: Promise<void>;
   #setOwned!: () => void;
@@ -47,6 +49,7 @@ export class LastSeen {
 
   /** Keep what belongs to this owner, and nothing else. */
   async belongTo(owner: Owner): Promise<void> {
+    this.#isClosed = owner === nobody;
     if (owner !== null) await quietly(this.#changeOwner(owner));
     this.#setOwned();
   }
@@ -98,7 +101,8 @@ export class LastSeen {
 
   async #changeOwner(owner: string): Promise<void> {
     const previous = await this.#database.get<string>("page", "owner");
-    if (previous === owner) return;
+    // Another tab may have kept something since nobody is logged in.
+    if (previous === owner && owner !== nobody) return;
     await this.#database.clear("sessions");
     await this.#database.clear("page");
     await this.#database.put("page", "owner", owner);
@@ -124,7 +128,7 @@ export class LastSeen {
 
   async #withCopies<T>(task: () => Promise<T>): Promise<T | undefined> {
     await this.#isOwned;
-    return quietly(task());
+    return this.#isClosed ? undefined : quietly(task());
   }
 }
 

@@ -24,6 +24,11 @@ export function EmptyState({ app, session }: { app: App; session: OpenSession })
     <div class="transcript-frame">
       <div class="transcript">
         <section class="column empty" aria-label={t("list.newChat")}>
+          {app.hasMissed.value && (
+            <p class="missed" role="alert">
+              {t("empty.missed")}
+            </p>
+          )}
           <h2>{t("empty.headline")}</h2>
           {model !== null && <p class="model-line">{modelWords(model)}</p>}
           <ul class="examples" aria-label={t("empty.examples")}>

@@ -2,7 +2,7 @@
 
 import "./login_form.css";
 
-import { useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import { t } from "../i18n/catalogue";
 import { EnterGuard } from "../input/enter_guard";
@@ -11,6 +11,10 @@ import type { Login } from "../login";
 export function LoginForm({ login }: { login: Login }) {
   const field = useRef<HTMLInputElement>(null);
   const guard = useMemo(() => new EnterGuard(), []);
+  // The title of whatever was open is not for everybody who comes by.
+  useEffect(() => {
+    document.title = "chatserve";
+  }, []);
   const submit = (event: Event) => {
     event.preventDefault();
     const key = field.current?.value ?? "";

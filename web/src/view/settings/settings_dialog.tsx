@@ -94,7 +94,7 @@ function Erasing({ app }: { app: App }) {
   const isSure = useSignal(false);
   const press = () => {
     if (!isSure.value) isSure.value = true;
-    else void app.eraseKept();
+    else void app.belongings.erase();
   };
   return (
     <div class="choice">
