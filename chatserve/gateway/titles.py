@@ -1,9 +1,9 @@
 """Names conversations after their first answer.
 
-Owns when the model is asked for a title, with what words, and what of its reply is one. A title is
-never worth a wait or an error: the request has the lowest priority, nobody reads it, and whatever
-goes wrong leaves the first words in place. That a user's own title is never replaced is decided in
-the script that sets it.
+Owns when the model is asked for a title; what of its reply is one is decided in title_words.py. A
+title is never worth a wait or an error: the request has the lowest priority, nobody reads it, and
+whatever goes wrong leaves the first words in place. That a user's own title is never replaced is
+decided in the script that sets it.
 
 The one idea: the question is put at the end of the very messages that the first answer was made of,
 so that all of it but the question is in the prefix cache already.
@@ -11,19 +11,18 @@ so that all of it but the question is in the prefix cache already.
 
 import asyncio
 import logging
-import re
 import time
 from collections import Counter
 from contextlib import aclosing
-from difflib import SequenceMatcher
 from functools import partial
 
-from chatserve.engine.api import GenerationRequest, RequestId, SamplingParams
+from chatserve.engine.api import FinishReason, GenerationRequest, RequestId, SamplingParams
 from chatserve.errors import ClientError, StoreError
 from chatserve.gateway.conversation_reading import ConversationReading
 from chatserve.gateway.generation import Draft
 from chatserve.gateway.ids import new_id
 from chatserve.gateway.models import ServedModels
+from chatserve.gateway.title_words import BEGINNING, QUESTION, title_of
 from chatserve.protocol.request_fields import MAX_PRIORITY
 from chatserve.store.connection import Store
 from chatserve.store.fair_queue import Place
@@ -34,18 +33,12 @@ from chatserve.text.chat_template import ChatMessage
 
 logger = logging.getLogger(__name__)
 
-QUESTION = "Write a title for this conversation: at most six words, no quotes, nothing else."
-
-MAX_CHARS = 60
 _MAX_TITLE_TOKENS = 24
 _TITLE_TTL_S = 60
 _ANSWER_TIMEOUT_S = 3600.0
 _TITLE_TIMEOUT_MS = 60_000
 _MAX_PENDING = 256
 _MAX_PENDING_OF_TENANT = 32
-
-_LABEL = re.compile(r"^\W*(?:conversation\s+)?title\s*[:\-]\s*", re.IGNORECASE)
-_EDGES = " \t\"'`*_#<>«»“”„‘’‚.:;,-"
 
 
 class Titles:
@@ -103,7 +96,7 @@ class Titles:
             async with asyncio.timeout(_ANSWER_TIMEOUT_S):
                 await self._text_of(first.request)
                 answer = await self._only_answer(first, session_id)
-                title = clean_title(await self._ask(first, answer)) if answer else ""
+                title = await self._title_for(first, answer) if answer else ""
             if title:
                 await self._store.sessions.suggest_title(session_id, title)
         except (ClientError, StoreError, TimeoutError) as error:
@@ -118,24 +111,33 @@ class Titles:
         answers = [message for message in branch if message.role == "assistant"]
         return branch[-1] if answers == branch[-1:] and branch[-1].content.strip() else None
 
+    async def _title_for(self, first: Draft, answer: Message) -> str:
+        """Return the title that the model finds; empty where it has none that is of use."""
+        said = [message.content for message in first.prompt_messages if message.role == "user"]
+        return title_of(await self._ask(first, answer), said[-1] if said else "", answer.content)
+
     async def _ask(self, first: Draft, answer: Message) -> str:
         """Return what the model makes of a conversation; empty when it cannot be asked now."""
         model = await self._models.get(first.request.model)
+        tenant = first.request.tenant
         said = ChatMessage("assistant", answer.content, answer.token_ids)
-        prompt = await model.chat_token_ids(
-            [*first.prompt_messages, said, ChatMessage("user", QUESTION)],
-            tenant=first.request.tenant,
-            param="input",
+        asked = [*first.prompt_messages, said, ChatMessage("user", QUESTION)]
+        begun = ChatMessage("assistant", BEGINNING)
+        prompt = (
+            *await model.chat_token_ids(asked, tenant=tenant, param="input"),
+            *await model.begun_token_ids(begun, tenant=tenant, param="input"),
         )
         room = model.card.max_model_len - len(prompt)
         if room < 1 or len(prompt) > model.card.max_prompt_tokens:
             return ""
         request = GenerationRequest(
-            RequestId(new_id("resp_", first.request.tenant)),
+            RequestId(new_id("resp_", tenant)),
             model.card.name,
             prompt,
-            SamplingParams(max_tokens=min(_MAX_TITLE_TOKENS, room), seed=0, temperature=0.0),
-            tenant=first.request.tenant,
+            SamplingParams(
+                max_tokens=min(_MAX_TITLE_TOKENS, room), seed=0, temperature=0.0, stop=("\n",)
+            ),
+            tenant=tenant,
             user=first.request.user,
             key_id=first.request.key_id,
             priority=MAX_PRIORITY,
@@ -147,44 +149,17 @@ class Titles:
         return await self._text_of(request) if isinstance(place, Place) else ""
 
     async def _text_of(self, request: GenerationRequest) -> str:
-        """Return the text of an answer, once it has ended."""
+        """Return the text of an answer once it has ended; empty for one that was cut."""
         texts: list[str] = []
+        is_whole = False
         async with aclosing(self._log_readers.follow(request.request_id)) as entries:
             async for entry in entries:
                 if entry.sequence_number == 0:  # again, where the store has lost a part of it
                     texts.clear()
                 texts.append(entry.event.text)
-        return "".join(texts)
-
-
-def clean_title(text: str) -> str:
-    """Return a title out of what a model said: one short line without labels and quotes.
-
-    It is empty where the model has only said the question again.
-    """
-    line = next((line for line in text.splitlines() if line.strip(_EDGES)), "")
-    printable = "".join(char if char.isprintable() else " " for char in line)
-    title = " ".join(_LABEL.sub("", printable).split()).strip(_EDGES)
-    if _repeats_question(title):
-        return ""
-    if len(title) > MAX_CHARS:
-        title = title[: MAX_CHARS + 1].rsplit(" ", 1)[0][:MAX_CHARS].rstrip(_EDGES)
-    return title
-
-
-def _repeats_question(line: str) -> bool:
-    """Return whether more than two thirds of a line's words are the question's, in its order.
-
-    Small models put words of their own between. "Write a story" is a title all the same.
-    """
-    words = _words_of(line)
-    blocks = SequenceMatcher(None, _words_of(QUESTION), words).get_matching_blocks()
-    num_repeated = sum(block.size for block in blocks)
-    return num_repeated > 1 and 3 * num_repeated > 2 * len(words)
-
-
-def _words_of(text: str) -> list[str]:
-    return re.findall(r"\w+", text.casefold())
+                outcome = entry.event.outcome
+                is_whole = outcome is not None and outcome.finish_reason is FinishReason.STOP
+        return "".join(texts) if is_whole else ""
 
 
 def _record(request: GenerationRequest) -> ResponseRecord:

@@ -31,7 +31,6 @@ ROOT = "root"
 MAX_ANSWERS = 16
 """How many answers of one session may be in flight at once, on branches of their own."""
 
-_TITLE_WORDS = 6
 _TITLE_CHARS = 60
 
 # In place of a parent, for the scripts: the message appended just before.
@@ -329,9 +328,12 @@ class Outline:
 
 
 def first_words(text: str) -> str:
-    """Return the beginning of a text as a title."""
-    words = " ".join(text.split(maxsplit=_TITLE_WORDS)[:_TITLE_WORDS])
-    return words[:_TITLE_CHARS].rstrip()
+    """Return as many of a text's first words as a title has room for."""
+    line = " ".join(text[: 2**12].split())
+    if len(line) <= _TITLE_CHARS:
+        return line
+    head = line[: _TITLE_CHARS - 1]
+    return (head.rpartition(" ")[0] or head) + "…"
 
 
 def no_message(message_id: str) -> NotFound:

@@ -7,7 +7,7 @@ import pytest
 from gateway.gateway_helpers import TIMEOUT_S, Service, run_service
 
 from chatserve.errors import StoreError
-from chatserve.gateway.titles import QUESTION
+from chatserve.gateway.title_words import BEGINNING, QUESTION
 from chatserve.protocol.request_fields import MAX_PRIORITY
 from chatserve.store.queue import RequestQueue
 
@@ -41,14 +41,14 @@ async def test_untitled_conversation_is_named_by_the_model_after_its_first_answe
     store_url: str,
 ) -> None:
     async with run_service(store_url, titles="model") as service:
-        service.model.answer(QUESTION, "Title: The sky's colour")
+        service.model.answer(QUESTION, f"{BEGINNING} The blue sky\n\nIt is blue.")
         conversation_id = await create(service)
 
         await take_turn(service, conversation_id, "Why is the sky blue?")
 
         named = await titled(service, conversation_id, "model")
         items = (await service.http.get(f"/v1/conversations/{conversation_id}/items")).json()
-    assert named["title"] == "The sky's colour"
+    assert named["title"] == "The blue sky"
     assert len(items["data"]) == 2
     assert named["active_response_ids"] == []
 
@@ -68,7 +68,7 @@ async def test_title_is_asked_for_with_the_prompt_of_the_answer(
 
     monkeypatch.setattr(RequestQueue, "enqueue", noting)
     async with run_service(store_url, titles="model") as service:
-        service.model.answer(QUESTION, "A greeting")
+        service.model.answer(QUESTION, f"{BEGINNING} Saying hello")
         conversation_id = await create(service)
         async with service.socket() as socket:
             await socket.create("Hello", conversation=conversation_id, instructions="Be brief.")
@@ -78,6 +78,30 @@ async def test_title_is_asked_for_with_the_prompt_of_the_answer(
     answer, title = prompts
     assert title[: len(answer)] == answer
     assert priorities == [0, MAX_PRIORITY]
+
+
+async def test_reply_that_is_no_title_leaves_the_first_words(store_url: str) -> None:
+    async with run_service(store_url, titles="model") as service:
+        service.model.answer(QUESTION, f"{BEGINNING} How to bake bread")
+        conversation_id = await create(service)
+
+        await take_turn(service, conversation_id, "Why is the sky blue?")
+
+        await service.wait_until_idle()
+        named = await read(service, conversation_id)
+    assert (named["title"], named["chatserve:title_source"]) == ("Why is the sky blue?", "words")
+
+
+async def test_reply_that_was_cut_leaves_the_first_words(store_url: str) -> None:
+    async with run_service(store_url, titles="model") as service:
+        service.model.answer(QUESTION, f"{BEGINNING} The sky is blue because of the light")
+        conversation_id = await create(service)
+
+        await take_turn(service, conversation_id, "Why is the sky blue?")
+
+        await service.wait_until_idle()
+        named = await read(service, conversation_id)
+    assert (named["title"], named["chatserve:title_source"]) == ("Why is the sky blue?", "words")
 
 
 async def test_name_that_the_user_gives_meanwhile_stays(store_url: str) -> None:
