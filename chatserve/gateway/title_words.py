@@ -34,7 +34,7 @@ def title_of(reply: str, question: str, answer: str) -> str:
         return ""
     if _MARKUP.search(title) or _TWO_SENTENCES.search(title) or _repeats_question(title):
         return ""
-    if _opens(answer, title) or not _is_about(title, f"{question}\n{answer}"):
+    if _opens(answer, title) or not _is_about(title, question, answer):
         return ""
     return title
 
@@ -70,11 +70,16 @@ def _opens(answer: str, title: str) -> bool:
     return said.casefold().startswith(title.casefold()) and following in _SENTENCE_ENDS
 
 
-def _is_about(title: str, conversation: str) -> bool:
-    """Return whether at least half of what a title names is named in the conversation, too."""
+def _is_about(title: str, question: str, answer: str) -> bool:
+    """Return whether half of what a title names is in the conversation, some of it in the question.
+
+    The answer alone is no proof: a small model loses its way in it.
+    """
     named = [piece for word in re.findall(r"\w+", title) for piece in _pieces(word)]
-    said = conversation[:_MAX_CHARS_SEARCHED].casefold()
-    return bool(named) and 2 * sum(piece in said for piece in named) >= len(named)
+    asked = question[:_MAX_CHARS_SEARCHED].casefold()
+    said = asked + answer[:_MAX_CHARS_SEARCHED].casefold()
+    num_known = sum(piece in said for piece in named)
+    return any(piece in asked for piece in named) and 2 * num_known >= len(named)
 
 
 def _pieces(word: str) -> list[str]:

@@ -39,6 +39,7 @@ def test_title_is_one_short_line_without_labels_and_quotes(said: str, title: str
         "The `blue` light",
         "Blue light is scattered more than red light",
         "Baking bread at home",
+        "Scattered red light",
     ],
 )
 def test_what_is_long_or_a_sentence_or_marked_up_or_about_something_else_is_no_title(
