@@ -1,11 +1,13 @@
 """The endpoints that export and import conversations.
 
-Owns how a document becomes sessions: whole or not at all, under new ids, with the tree kept. An
-export is streamed, a piece of a conversation in memory at a time.
+Owns how a document becomes sessions: whole or not at all, under new ids, with the tree kept, and
+without those that are there already. An export is streamed, a piece of a conversation in memory at
+a time.
 """
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -18,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from chatserve.error_codes import ErrorCode
 from chatserve.errors import ClientError, StoreError, TooManyInFlight, Unauthenticated
 from chatserve.gateway.access import while_access_lasts
+from chatserve.gateway.archived_messages import archived_item, is_there, new_messages
 from chatserve.gateway.conversation_reading import ConversationReading
 from chatserve.gateway.conversations import session_of
 from chatserve.gateway.identity import identity_of
@@ -28,14 +31,13 @@ from chatserve.gateway.services import Services
 from chatserve.identity import Owner
 from chatserve.protocol.conversation_archive import (
     ArchivedConversation,
-    ArchivedItem,
     ConversationArchive,
     Imported,
     archive_head,
     parse_archive,
 )
 from chatserve.store.session_store import ListPlace, Sessions
-from chatserve.store.sessions import Message, MessageStatus, NewSession, Session, TitleSource
+from chatserve.store.sessions import NewSession, Session, TitleSource
 
 _PATH = "/v1/chatserve/conversations"
 _PAGE = 50
@@ -125,15 +127,17 @@ def _in_progress() -> TooManyInFlight:
 async def _import(request: Request, owner: Owner, raw: bytes) -> Response:
     services: Services = request.app.state.services
     archive = await asyncio.to_thread(parse_archive, raw)
-    session_ids = [new_id("conv_", owner.tenant) for _ in archive.conversations]
+    existing_ids = await _existing(services, owner, archive)
+    added = [each for each in archive.conversations if each.id not in existing_ids]
+    session_ids = [new_id("conv_", owner.tenant) for _ in added]
     # Hidden until all are there: what a kill or a cancellation leaves of them runs out by itself.
     try:
-        for session_id, archived in zip(session_ids, archive.conversations, strict=True):
+        for session_id, archived in zip(session_ids, added, strict=True):
             await services.store.sessions.create(
                 owner,
                 session_id,
                 _new_session(archived),
-                _messages(archived),
+                new_messages(archived),
                 is_tree=True,
                 is_hidden=True,
             )
@@ -145,9 +149,24 @@ async def _import(request: Request, owner: Owner, raw: bytes) -> Response:
     imported = Imported(
         object="chatserve.import",
         conversation_ids=session_ids,
-        num_items=sum(len(archived.items) for archived in archive.conversations),
+        num_items=sum(len(archived.items) for archived in added),
+        existing_conversation_ids=existing_ids,
     )
     return json_response(imported.model_dump())
+
+
+async def _existing(services: Services, owner: Owner, archive: ConversationArchive) -> list[str]:
+    """Return which of a document's conversations are there already, by their ids.
+
+    An id that stands there twice names two conversations, and not one of the store.
+    """
+    counts = Counter(archived.id for archived in archive.conversations)
+    return [
+        archived.id
+        for archived in archive.conversations
+        if counts[archived.id] == 1
+        and await is_there(services.store.sessions, services.conversations, owner, archived)
+    ]
 
 
 def _export(services: Services, sessions: AsyncIterator[Session]) -> Response:
@@ -166,7 +185,7 @@ async def _document(
         conversation = await conversations.open(session.owner, session.session_id)
         separator = b""
         async for piece in conversation.pieces(conversation.outline.all()):
-            items = [orjson.dumps(_archived_item(message).model_dump()) for message in piece]
+            items = [orjson.dumps(archived_item(message).model_dump()) for message in piece]
             yield separator + b",".join(items)
             separator = b"," if items else separator
         yield _CLOSED
@@ -210,20 +229,6 @@ def _archived_head(session: Session) -> ArchivedConversation:
     )
 
 
-def _archived_item(message: Message) -> ArchivedItem:
-    return ArchivedItem.model_validate(
-        {
-            "id": message.message_id,
-            "parent_id": message.parent_id,
-            "role": message.role,
-            "text": message.content,
-            "created_at": message.created_at,
-            "status": message.status.value,
-            "continues": message.continues,
-        }
-    )
-
-
 def _new_session(archived: ArchivedConversation) -> NewSession:
     now = int(time.time())
     return NewSession(
@@ -235,23 +240,6 @@ def _new_session(archived: ArchivedConversation) -> NewSession:
         created_at=min(archived.created_at, now),
         updated_at=min(archived.updated_at, now),
     )
-
-
-def _messages(archived: ArchivedConversation) -> list[Message]:
-    """Return the messages of a checked conversation under new ids."""
-    new_ids = {item.id: new_id("msg_") for item in archived.items}
-    return [
-        Message(
-            new_ids[item.id],
-            item.role,
-            item.text,
-            item.created_at,
-            status=MessageStatus(item.status),
-            parent_id=new_ids[item.parent_id] if item.parent_id else None,
-            continues=item.continues,
-        )
-        for item in archived.items
-    ]
 
 
 async def _forget(sessions: Sessions, session_ids: list[str]) -> None:
@@ -270,7 +258,7 @@ OPERATIONS = (
     Operation(
         "POST",
         f"{_PATH}/import",
-        "Import conversations under new ids, all or none",
+        "Import conversations under new ids, all that are not there already or none",
         body=ConversationArchive,
         reply=Imported,
     ),

@@ -20,7 +20,7 @@ from chatserve.gateway.query import flag_of
 from chatserve.gateway.replies import json_response
 from chatserve.gateway.services import Services
 from chatserve.identity import Owner
-from chatserve.protocol.conversation_objects import EXCERPT_CHARS, Hit, HitList, Match, excerpt_of
+from chatserve.protocol.conversation_objects import Hit, HitList, Match, excerpt_of
 from chatserve.protocol.errors import describe
 from chatserve.store.session_store import ListPlace, Sessions
 from chatserve.store.sessions import Message, Session
@@ -148,8 +148,17 @@ def _excerpt(content: str, words: str) -> str:
     if found < 0:
         return ""
     # Folding can make a text longer, which moves the place; an excerpt need not be exact.
-    start = max(0, min(found, len(content) - EXCERPT_CHARS // 2) - _CHARS_BEFORE)
-    return excerpt_of(content, start)
+    start = max(0, min(found, len(content)) - _CHARS_BEFORE)
+    start = _word_start(content, start, found)
+    return ("…" if start else "") + excerpt_of(content, start)
+
+
+def _word_start(content: str, start: int, end: int) -> int:
+    """Return where the first whole word begins between two places; the first one if none does."""
+    if start == 0 or content[start - 1].isspace():
+        return start
+    spaces = (place for place in range(start, end) if content[place].isspace())
+    return next(spaces, start)
 
 
 def _cursor(place: ListPlace, entry_id: str | None = None) -> str:

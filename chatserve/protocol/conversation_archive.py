@@ -82,7 +82,7 @@ class ConversationArchive(BaseModel):
 
 
 class Imported(BaseModel):
-    """What an import made: the new ids, in the order of the document.
+    """What an import made: the new ids, in the order of the document, and what was there already.
 
     Owns: nothing beyond its values.
     Used from: the import endpoint.
@@ -91,6 +91,7 @@ class Imported(BaseModel):
     object: Literal["chatserve.import"]
     conversation_ids: list[str]
     num_items: int
+    existing_conversation_ids: list[str]
 
 
 def parse_archive(raw: bytes) -> ConversationArchive:

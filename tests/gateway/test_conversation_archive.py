@@ -92,6 +92,14 @@ async def test_one_call_of_a_search_reads_a_bounded_number_of_messages(
     assert found(second) == [long]
 
 
+async def test_excerpt_of_a_search_begins_with_a_whole_word(service: Service) -> None:
+    await create(service, "Some words that stand before, so many that not all are shown: a needle")
+
+    (hit,) = (await search(service, "needle"))["data"]
+
+    assert hit["matches"][0]["excerpt"] == "…so many that not all are shown: a needle"
+
+
 async def test_search_does_not_see_what_is_anothers(service: Service) -> None:
     other = Owner(LOCAL.tenant, "other")
     await service.store.sessions.create(
@@ -114,16 +122,78 @@ async def test_export_comes_back_as_the_same_conversations_under_new_ids(
     await service.http.post(f"{PATH}/{await create(service, 'old')}/archive", json={})
 
     document = (await service.http.get(f"{PATH}/export")).json()
-    imported = await service.http.post(f"{PATH}/import", json=document)
-    again = (await service.http.get(f"{PATH}/export")).json()
-
-    old, new = document["conversations"], again["conversations"]
-    assert imported.json()["num_items"] == 4
-    assert len(new) == 2 * len(old) == 4
+    old = document["conversations"]
     for archived in old:
-        copies = [anonymous(each) for each in new if each["id"] != archived["id"]]
-        assert anonymous(archived) in copies
+        await service.http.delete(f"/v1/conversations/{archived['id']}")
+    imported = await service.http.post(f"{PATH}/import", json=document)
+    new = (await service.http.get(f"{PATH}/export")).json()["conversations"]
+
+    assert imported.json()["num_items"] == 4
+    assert len(new) == len(old) == 2
+    assert all(anonymous(archived) in map(anonymous, new) for archived in old)
     assert not {each["id"] for each in old} & set(imported.json()["conversation_ids"])
+
+
+async def test_import_leaves_out_what_is_there_already(service: Service) -> None:
+    kept = await create(service, "a", "b", title="Mine")
+    deleted = await create(service, "c")
+    document = (await service.http.get(f"{PATH}/export")).json()
+    await service.http.delete(f"/v1/conversations/{deleted}")
+    body = {"items": [{"role": "user", "content": "said since"}]}
+    await service.http.post(f"/v1/conversations/{kept}/items", json=body)
+    await service.http.post(f"{PATH}/{kept}/title", json={"title": "Named since"})
+
+    imported = (await service.http.post(f"{PATH}/import", json=document)).json()
+
+    assert imported["existing_conversation_ids"] == [kept]
+    assert (len(imported["conversation_ids"]), imported["num_items"]) == (1, 1)
+    assert len((await service.http.get(PATH)).json()["data"]) == 2
+
+
+@pytest.mark.parametrize("change", ["text", "gone", "added"])
+async def test_conversation_that_has_changed_is_imported_as_a_copy(
+    service: Service, change: str
+) -> None:
+    conversation_id = await create(service, "a", "b")
+    document = (await service.http.get(f"{PATH}/export")).json()
+    items = document["conversations"][0]["items"]
+    if change == "text":
+        items[1]["text"] = "other words"
+    elif change == "gone":
+        path = f"/v1/conversations/{conversation_id}/items/{items[1]['id']}"
+        await service.http.delete(path)
+    else:
+        items.append({**items[1], "id": "new", "parent_id": items[1]["id"]})
+
+    imported = (await service.http.post(f"{PATH}/import", json=document)).json()
+
+    assert imported["existing_conversation_ids"] == []
+    assert imported["num_items"] == len(items)
+    assert len((await service.http.get(PATH)).json()["data"]) == 2
+
+
+async def test_two_conversations_of_one_id_are_both_imported(service: Service) -> None:
+    await create(service, "a")
+    document = (await service.http.get(f"{PATH}/export")).json()
+    document["conversations"] *= 2
+
+    imported = (await service.http.post(f"{PATH}/import", json=document)).json()
+
+    assert imported["existing_conversation_ids"] == []
+    assert len(imported["conversation_ids"]) == 2
+
+
+async def test_conversation_of_somebody_else_is_not_there_already(service: Service) -> None:
+    other = Owner(LOCAL.tenant, "other")
+    message = Message("msg_1", "user", "t", 1)
+    await service.store.sessions.create(other, "conv_f3", messages=[message])
+    conversation = {**document()["conversations"][0], "id": "conv_f3", "items": [item("msg_1")]}
+    body = {**document(), "conversations": [conversation]}
+
+    imported = (await service.http.post(f"{PATH}/import", json=body)).json()
+
+    assert imported["existing_conversation_ids"] == []
+    assert len(imported["conversation_ids"]) == 1
 
 
 def anonymous(archived: Any) -> Any:
@@ -262,7 +332,7 @@ async def test_import_that_would_pass_a_limit_stores_none_of_its_conversations(
 ) -> None:
     await create(service, "one")
     await create(service, "two")
-    document = (await service.http.get(f"{PATH}/export")).content
+    archive = document()
     create_session = Sessions.create
     num_created = 0
 
@@ -275,7 +345,7 @@ async def test_import_that_would_pass_a_limit_stores_none_of_its_conversations(
 
     monkeypatch.setattr(Sessions, "create", refusing)
 
-    reply = await service.http.post(f"{PATH}/import", content=document)
+    reply = await service.http.post(f"{PATH}/import", json=archive)
 
     assert reply.status_code == 409
     assert len((await service.http.get(PATH)).json()["data"]) == 2

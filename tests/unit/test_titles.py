@@ -18,7 +18,7 @@ ANSWER = "Blue light is scattered more than red light. So the sky looks blue, no
         ('  "Blue skies."\nI hope that helps!', "Blue skies"),
         ("Title: **Blue light**", "Blue light"),
         ("\n\n# Conversation title - Blue\tlight", "Blue light"),
-        ("The “light” of the sky", "The light of the sky"),
+        ("The “blue” light", "The blue light"),
         ("Blue \x00\x1b light", "Blue light"),
         ("Why blue?", "Why blue?"),
     ],
