@@ -152,8 +152,14 @@ def test_conversations_move_by_export_and_import(page: Page, tmp_path: Path) -> 
     import_field = conversations.get_by_label("Import")
     import_field.set_input_files(archive)
 
+    expect(conversations.get_by_text(re.compile("there already"))).to_be_visible()
+    expect(list_link(page, "moving van")).to_have_count(1)
+    delete_conversation(page, "moving van")
+    page.reload()
+    expect(list_link(page, "moving van")).to_have_count(0)
+    import_field.set_input_files(archive)
     expect(conversations.get_by_text(re.compile(r"conversations? imported"))).to_be_visible()
-    expect(list_link(page, "moving van")).to_have_count(2)
+    expect(list_link(page, "moving van")).to_have_count(1)
     import_field.set_input_files(
         {"name": "x.json", "mimeType": "application/json", "buffer": b"[1, 2"}
     )

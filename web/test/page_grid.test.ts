@@ -29,9 +29,16 @@ describe.each([1, 7, 200, 4_096, 65_536, 300_000])("a grid of %i pages", (numPag
   });
 });
 
+test.each([256, 512, 4_096])("the squares of %i pages fill most of a wide pane", (numPages) => {
+  const grid = gridOf(numPages, 1_300, 260);
+
+  expect(grid.rows * grid.cell).toBeGreaterThan(260 / 2);
+  expect(grid.columns * grid.cell).toBeGreaterThan(1_300 / 2);
+});
+
 test("every page is painted in its own square with the colour of its kind", () => {
   const { pages } = cacheWorker();
-  const grid = gridOf(pages.length, 60, 40);
+  const grid = gridOf(pages.length, 120, 90);
   const width = grid.columns * grid.cell;
   const pixels = new Uint32Array(width * grid.rows * grid.cell);
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 
+import { speak } from "../src/i18n/catalogue";
 import { defaultOf, fieldsToSend, problemOf } from "../src/parameters/sampling";
 import {
   conflictOf,
@@ -83,6 +84,17 @@ describe("what is sent", () => {
     const changed = { temperature: 9, top_p: true, mirostat: 2 };
     expect(fieldsToSend(described, changed)).toEqual({ max_output_tokens: 1024 });
   });
+});
+
+test("a number reads as the reader writes it, and is understood with either mark", async () => {
+  const large = field("max_output_tokens", "integer", {});
+  await speak("de");
+  expect(formatValue(0.25)).toBe("0,25");
+  expect(defaultWords(fields.temperature)).toBe("0,2");
+  expect(problemOf({ ...fields.temperature, maximum: 1.5 }, 2)).toContain("1,5");
+  expect(parseValue(large, formatValue(16_384))).toBe(16_384);
+  await speak("en");
+  expect(formatValue(0.25)).toBe("0.25");
 });
 
 test("a slider has the ends and a step that fit the range, and none where it would be of no use", () => {

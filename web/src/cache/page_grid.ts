@@ -9,7 +9,8 @@
 import { codeOf, kindsOfCodes, type PageKind } from "./page_states";
 
 const minCell = 2;
-const maxCell = 16;
+/** A pool of few pages has large squares, but not larger than for so many rows. */
+const minRows = 9;
 /** Squares below this size touch each other: a line between them would be as wide as they are. */
 const minCellWithGap = 4;
 const minCellWithMark = 6;
@@ -28,7 +29,7 @@ export type PageColours = Record<PageKind | "copied", number>;
 /** Return a grid of at most `width` pixels, about `height` pixels high, or more if it must. */
 export function gridOf(numPages: number, width: number, height: number): PageGrid {
   const ideal = Math.floor(Math.sqrt((width * height) / Math.max(1, numPages)));
-  const cell = Math.min(maxCell, Math.max(minCell, ideal));
+  const cell = Math.max(minCell, Math.min(ideal, Math.floor(height / minRows)));
   const columns = Math.max(1, Math.floor(width / cell));
   const gap = cell < minCellWithGap ? 0 : Math.max(1, Math.round(cell / 8));
   return { numPages, columns, rows: Math.ceil(numPages / columns), cell, gap };

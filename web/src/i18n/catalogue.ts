@@ -89,6 +89,11 @@ export function formatCount(count: number): string {
   return formatter(0).format(count);
 }
 
+/** Return a number with all its digits, as a reader writes it: thousands are not marked. */
+export function formatDecimal(value: number): string {
+  return String(value).replace(".", formatter(1).format(0.5).charAt(1));
+}
+
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${formatter(0).format(ms)} ms`;
   return `${formatter(1).format(ms / 1_000)} s`;

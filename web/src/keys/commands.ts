@@ -49,9 +49,6 @@ function run(app: App, command: Command): boolean {
     case "list":
       layout.toggleList();
       return true;
-    case "inspector":
-      layout.toggleInspector();
-      return true;
     case "help":
       layout.showDialog("keys");
       return true;
@@ -62,6 +59,9 @@ function run(app: App, command: Command): boolean {
 
 function runInChat(app: App, command: Command): boolean {
   switch (command) {
+    case "inspector":
+      app.layout.toggleInspector();
+      return true;
     case "closeOrStop":
       return closeOrStop(app);
     case "editLast":

@@ -5,7 +5,7 @@
  * field of a later server works as soon as it is described.
  */
 
-import { formatCount, t } from "../i18n/catalogue";
+import { formatCount, formatDecimal, t } from "../i18n/catalogue";
 import type { WireSamplingField, WireSamplingValue } from "../wire/protocol";
 
 export type SamplingValues = Readonly<Record<string, WireSamplingValue>>;
@@ -85,5 +85,5 @@ function problemOfList(field: WireSamplingField, values: string[] | number[]): s
 }
 
 export function formatNumber(value: number): string {
-  return Number.isInteger(value) ? formatCount(value) : String(value);
+  return Number.isInteger(value) ? formatCount(value) : formatDecimal(value);
 }

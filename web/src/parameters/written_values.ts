@@ -5,7 +5,7 @@
  * catalogue's; a field that it does not know has its own name.
  */
 
-import { t, tryText } from "../i18n/catalogue";
+import { formatDecimal, t, tryText } from "../i18n/catalogue";
 import type { WireSamplingField, WireSamplingValue } from "../wire/protocol";
 import { defaultOf, formatNumber, ownDefaults, type SamplingValues } from "./sampling";
 
@@ -36,6 +36,7 @@ export function parseValue(
 /** Return a value as a reader would write it. */
 export function formatValue(value: WireSamplingValue | null): string {
   if (value === null) return "";
+  if (typeof value === "number") return formatDecimal(value);
   if (!Array.isArray(value)) return String(value);
   return value.map((each) => (typeof each === "string" ? escapeLine(each) : each)).join(
     typeof value[0] === "string" ? "\n" : ", ",

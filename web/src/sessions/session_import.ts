@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 
 import { plural, t } from "../i18n/catalogue";
-import { importSessions } from "../wire/api";
+import { importSessions, type WireImported } from "../wire/api";
 
 export class SessionImport {
   /** What became of the last file, in a sentence. */
@@ -19,8 +19,7 @@ export class SessionImport {
   async take(file: Blob): Promise<void> {
     this.isBusy.value = true;
     try {
-      const numStored = await importSessions(await archiveOf(file));
-      this.outcome.value = plural("list.imported", numStored);
+      this.outcome.value = outcomeWords(await importSessions(await archiveOf(file)));
       this.#onImported();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -29,6 +28,14 @@ export class SessionImport {
       this.isBusy.value = false;
     }
   }
+}
+
+function outcomeWords(imported: WireImported): string {
+  const { length: numStored } = imported.conversation_ids;
+  const { length: numThere } = imported.existing_conversation_ids;
+  const there = plural("list.thereAlready", numThere);
+  if (numThere === 0) return plural("list.imported", numStored);
+  return numStored === 0 ? there : `${plural("list.imported", numStored)} ${there}`;
 }
 
 async function archiveOf(file: Blob): Promise<object> {

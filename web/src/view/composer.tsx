@@ -73,6 +73,7 @@ export function Composer({ app, session, describedBy, isReady }: ComposerProps) 
       class={isDropping.value ? "composer dropping" : "composer"}
       onSubmit={(event) => (event.preventDefault(), send())}
     >
+      {isDropping.value && <p class="drop-words">{t("attachment.drop")}</p>}
       <AttachmentChips
         attachments={unsent.attachmentsOf(sessionId)}
         onRemove={(attachment) => {

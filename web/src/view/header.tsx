@@ -13,6 +13,7 @@ import { ModelChoice } from "./model_choice";
 
 export function Header({ app }: { app: App }) {
   const { layout } = app;
+  const isChat = app.place.value.kind === "chat";
   const title = titleOf(app);
   useEffect(() => {
     document.title = `${title} - chatserve`;
@@ -30,18 +31,20 @@ export function Header({ app }: { app: App }) {
         <MenuIcon />
       </button>
       <h1 dir="auto">{title}</h1>
-      {app.place.value.kind === "chat" && <ModelChoice app={app} />}
+      {isChat && <ModelChoice app={app} />}
       <ConnectionWord app={app} />
-      <button
-        type="button"
-        class="quiet"
-        aria-label={t("header.inspector")}
-        aria-expanded={app.layout.isInspectorShown.value}
-        title={t("header.inspectorHint")}
-        onClick={() => app.layout.toggleInspector()}
-      >
-        <PanelIcon />
-      </button>
+      {isChat && (
+        <button
+          type="button"
+          class="quiet"
+          aria-label={t("header.inspector")}
+          aria-expanded={layout.isInspectorShown.value}
+          title={t("header.inspectorHint")}
+          onClick={() => layout.toggleInspector()}
+        >
+          <PanelIcon />
+        </button>
+      )}
     </header>
   );
 }

@@ -159,3 +159,10 @@ export const GearIcon = () => (
     <circle cx="8" cy="14" r="2" />
   </Icon>
 );
+
+export const KeyboardIcon = () => (
+  <Icon>
+    <rect x="2" y="5" width="16" height="10.5" rx="2" />
+    <path d="M5 8.5h.01M8.3 8.5h.01M11.7 8.5h.01M15 8.5h.01M7 12.2h6" />
+  </Icon>
+);

@@ -2,11 +2,13 @@
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useId, useMemo, useRef } from "preact/hooks";
 
 import { t } from "../i18n/catalogue";
 import { EnterGuard, isComposing } from "../input/enter_guard";
 import { largePaste } from "../input/large_paste";
+import { isTouch } from "../input/send_key";
+import { isMac } from "../keys/commands";
 import { focusComposer } from "./focus";
 
 interface MessageEditorProps {
@@ -23,6 +25,7 @@ interface MessageEditorProps {
 
 export function MessageEditor(props: MessageEditorProps) {
   const { text, attached, onLargePaste, onSubmit, onClose } = props;
+  const id = useId();
   const guard = useMemo(() => new EnterGuard(), []);
   const area = useRef<HTMLTextAreaElement>(null);
   const draft = useSignal(text);
@@ -58,6 +61,7 @@ export function MessageEditor(props: MessageEditorProps) {
       <textarea
         ref={area}
         aria-label={props.label}
+        aria-describedby={id}
         value={draft.value}
         onInput={(event) => (draft.value = event.currentTarget.value)}
         onKeyDown={(event) => {
@@ -69,7 +73,9 @@ export function MessageEditor(props: MessageEditorProps) {
         onCompositionEnd={(event) => guard.onCompositionEnd(event.timeStamp)}
       />
       <div class="message-editor-foot">
-        <small>{props.hint}</small>
+        <small id={id}>
+          {props.hint} {!isTouch() && t("message.editKeys", { key: submitKey(), action: props.submit })}
+        </small>
         <button type="button" class="outlined" onClick={onClose}>
           {t("common.cancel")}
         </button>
@@ -79,4 +85,8 @@ export function MessageEditor(props: MessageEditorProps) {
       </div>
     </form>
   );
+}
+
+function submitKey(): string {
+  return isMac() ? "⌘+Enter" : t("message.editKey");
 }

@@ -7,6 +7,7 @@ import { useEffect } from "preact/hooks";
 import type { App } from "../app";
 import { formatMoment, t } from "../i18n/catalogue";
 import { oversizeWords } from "../input/message_size";
+import { isTouch } from "../input/send_key";
 import { listenToKeys } from "../keys/commands";
 import type { LoadState } from "../chat/load_state";
 import type { OpenSession } from "../chat/open_session";
@@ -72,7 +73,8 @@ function ListPanel({ app }: { app: App }) {
 
 function InspectorPanel({ app }: { app: App }) {
   const { layout } = app;
-  if (!layout.isInspectorShown.value) return null;
+  // It is about a conversation; beside another view it would only take its room.
+  if (app.place.value.kind !== "chat" || !layout.isInspectorShown.value) return null;
   const inspector = <Inspector app={app} />;
   if (!layout.isNarrow.value) {
     return (
@@ -95,7 +97,7 @@ function Dialogs({ app }: { app: App }) {
   return (
     <Dialog key={name} label={t(`header.${name}`)} onClose={() => layout.closeDialog()}>
       {name === "settings" && <SettingsDialog app={app} />}
-      {name === "keys" && <KeysList />}
+      {name === "keys" && <KeysList enterSends={app.settings.enterSends.value && !isTouch()} />}
     </Dialog>
   );
 }

@@ -103,11 +103,15 @@ export function exportUrl(sessionId: string | null): string {
   return `v1/chatserve/conversations${name}/export`;
 }
 
-/** Store the sessions of such a document, all or none; return how many there were. */
-export async function importSessions(document: object): Promise<number> {
-  const path = "v1/chatserve/conversations/import";
-  const imported = await call<{ conversation_ids: string[] }>("POST", path, document);
-  return imported.conversation_ids.length;
+/** What became of the sessions of a document. */
+export interface WireImported {
+  conversation_ids: string[];
+  existing_conversation_ids: string[];
+}
+
+/** Store the sessions of such a document that are not there already, all or none. */
+export function importSessions(document: object): Promise<WireImported> {
+  return call("POST", "v1/chatserve/conversations/import", document);
 }
 
 /**

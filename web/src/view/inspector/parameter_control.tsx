@@ -132,7 +132,7 @@ function WrittenValue({ id, field, text, value, isWrong, onText, onLeave }: Writ
           {...slider}
           aria-label={labelOf(field.name)}
           value={Number(value ?? slider.min)}
-          onInput={({ currentTarget }) => onText(currentTarget.value)}
+          onInput={({ currentTarget }) => onText(formatValue(currentTarget.valueAsNumber))}
           onChange={onLeave}
         />
       )}

@@ -4,6 +4,7 @@ import { useRef } from "preact/hooks";
 
 import type { App } from "../../app";
 import { t } from "../../i18n/catalogue";
+import { exportName } from "../../sessions/export_name";
 import { exportUrl } from "../../wire/api";
 import { DownloadIcon, UploadIcon } from "../icons";
 
@@ -12,12 +13,14 @@ export function ListTools({ app }: { app: App }) {
   const { importing } = app;
   const take = async (input: HTMLInputElement) => {
     const file = input.files?.[0];
+    // What was deleted just now is to come back, and must not count as there already.
+    app.undo.finish();
     if (file !== undefined) await importing.take(file);
     input.value = "";
   };
   return (
     <div class="list-tools">
-      <a href={exportUrl(null)} download="chatserve.json">
+      <a href={exportUrl(null)} download={exportName(null, new Date())}>
         <DownloadIcon /> {t("list.exportAll")}
       </a>
       <button

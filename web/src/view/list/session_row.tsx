@@ -6,6 +6,7 @@ import { useRef } from "preact/hooks";
 import type { App } from "../../app";
 import { t } from "../../i18n/catalogue";
 import { hashOf } from "../../router";
+import { exportName } from "../../sessions/export_name";
 import { neighbourOf } from "../../sessions/session_list";
 import { exportUrl } from "../../wire/api";
 import type { WireConversation } from "../../wire/protocol";
@@ -60,7 +61,7 @@ export function SessionRow({ app, session, onChoose }: SessionRowProps) {
         <button type="button" onClick={() => void app.pinSession(session.id, !session.pinned)}>
           <PinIcon /> {session.pinned ? t("list.unpin") : t("list.pin")}
         </button>
-        <a href={exportUrl(session.id)} download={`${fileNameOf(title)}.json`}>
+        <a href={exportUrl(session.id)} download={exportName(title, new Date())}>
           <DownloadIcon /> {t("list.export")}
         </a>
         <button type="button" class="danger" onClick={remove}>
@@ -75,8 +76,4 @@ export function SessionRow({ app, session, onChoose }: SessionRowProps) {
 function focusRow(list: Element | null | undefined, sessionId: string | null): void {
   const link = sessionId === null ? ".new-chat" : `a[href="${CSS.escape(hashOf(sessionId))}"]`;
   list?.querySelector<HTMLElement>(link)?.focus();
-}
-
-function fileNameOf(title: string): string {
-  return title.replace(/[\\/:*?"<>|\u0000-\u001f]+/g, " ").trim() || "chatserve";
 }

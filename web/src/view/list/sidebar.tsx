@@ -5,7 +5,7 @@ import "./sidebar.css";
 import type { App } from "../../app";
 import { t } from "../../i18n/catalogue";
 import { groupSessions } from "../../sessions/session_list";
-import { GearIcon, PlusIcon } from "../icons";
+import { GearIcon, KeyboardIcon, PlusIcon } from "../icons";
 import { lazyView } from "../lazy_view";
 import { ListTools } from "./list_tools";
 import { PlaceLinks } from "./place_links";
@@ -41,13 +41,24 @@ export function Sidebar({ app, onChoose }: SidebarProps) {
       </div>
       <ListTools app={app} />
       <PlaceLinks app={app} onChoose={onChoose} />
-      <button
-        type="button"
-        class="quiet settings-button"
-        onClick={() => app.layout.showDialog("settings")}
-      >
-        <GearIcon /> {t("header.settings")}
-      </button>
+      <div class="sidebar-foot">
+        <button
+          type="button"
+          class="quiet settings-button"
+          onClick={() => app.layout.showDialog("settings")}
+        >
+          <GearIcon /> {t("header.settings")}
+        </button>
+        <button
+          type="button"
+          class="quiet"
+          aria-label={t("header.keys")}
+          title={t("header.keysHint")}
+          onClick={() => app.layout.showDialog("keys")}
+        >
+          <KeyboardIcon />
+        </button>
+      </div>
       {app.login.canLogOut.value && (
         <>
           <button type="button" class="quiet log-out" onClick={() => void app.logOut()}>

@@ -13,11 +13,12 @@ const names: Readonly<Record<string, string>> = {
   ArrowRight: "→",
 };
 
-export function KeysList() {
+export function KeysList({ enterSends }: { enterSends: boolean }) {
   return (
     <dl class="keys">
-      <Row words="keys.send" keys={["Enter"]} />
-      <Row words="keys.line" keys={["Shift", "Enter"]} />
+      {enterSends && <Row words="keys.send" keys={["Enter"]} />}
+      <Row words="keys.line" keys={enterSends ? ["Shift", "Enter"] : ["Enter"]} />
+      <Row words={enterSends ? "keys.sendEdited" : "keys.sendAny"} keys={[modKey(), "Enter"]} />
       {chords.map((chord) => (
         <Row key={chord.command} words={`keys.${chord.command}`} keys={keysOf(chord)} />
       ))}
@@ -39,9 +40,13 @@ function Row({ words, keys }: { words: Key; keys: readonly string[] }) {
   );
 }
 
+function modKey(): string {
+  return isMac() ? "⌘" : "Ctrl";
+}
+
 function keysOf({ key, mod, shift, alt }: Chord): string[] {
   return [
-    ...(mod ? [isMac() ? "⌘" : "Ctrl"] : []),
+    ...(mod ? [modKey()] : []),
     ...(alt ? [isMac() ? "⌥" : "Alt"] : []),
     ...(shift ? ["Shift"] : []),
     names[key] ?? key.toUpperCase(),

@@ -11,7 +11,6 @@ import { languages, preferred, t, type Language } from "../../i18n/catalogue";
 import { isTouch } from "../../input/send_key";
 import { themes, type Theme } from "../../settings";
 import { getVersion } from "../../wire/api";
-import { KeysList } from "./keys_list";
 
 export function SettingsDialog({ app }: { app: App }) {
   return (
@@ -20,8 +19,6 @@ export function SettingsDialog({ app }: { app: App }) {
       <ThemeChoice app={app} />
       <EnterChoice app={app} />
       <Erasing app={app} />
-      <h3>{t("header.keys")}</h3>
-      <KeysList />
       <Version />
     </div>
   );
