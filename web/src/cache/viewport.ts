@@ -24,7 +24,7 @@ export interface Point {
 
 const minScale = 0.03;
 const maxScale = 3;
-/** Words are still readable; a picture that needs less is shown from its top. */
+/** Words are still readable; of a picture that needs less, the middle is shown, where its root is. */
 const minFittingScale = 0.85;
 export const margin = 28;
 
@@ -34,7 +34,7 @@ export function fit(picture: Box, box: Box): Viewport {
   const vertical = (box.height - 2 * margin) / Math.max(1, picture.height);
   const scale = Math.min(1, Math.max(minFittingScale, Math.min(horizontal, vertical)));
   const spare = box.height - picture.height * scale;
-  return { x: margin, y: Math.max(margin, spare / 2), scale };
+  return { x: margin, y: spare / 2, scale };
 }
 
 /** Return the viewport after zooming in or out around a point of the screen. */

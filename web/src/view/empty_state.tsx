@@ -9,6 +9,7 @@ import { lazyView } from "./lazy_view";
 import { modelWords } from "./model_choice";
 import { StoredSystemPrompt } from "./stored_system_prompt";
 import { SystemPromptEditor } from "./system_prompt_editor";
+import { TypedWords } from "./typed_words";
 
 const examples = ["empty.example.1", "empty.example.2", "empty.example.3"] as const;
 
@@ -46,7 +47,11 @@ export function EmptyState({ app, session }: { app: App; session: OpenSession })
           ) : (
             <SystemPromptEditor text={session.systemPrompt} />
           )}
-          {app.login.isOpen.value && <small class="open-hint">{t("empty.open")}</small>}
+          {app.login.isOpen.value && (
+            <small class="open-hint">
+              <TypedWords text={t("empty.open")} />
+            </small>
+          )}
         </section>
       </div>
     </div>

@@ -4,6 +4,7 @@ import { formatCount, t } from "../../i18n/catalogue";
 import { quotaName } from "../../operator/limits";
 import { hashOfCache } from "../../router";
 import type { WireTenantOverview } from "../../wire/overview";
+import { TypedWords } from "../typed_words";
 import { UsageBar } from "./usage_bar";
 
 export interface TenantPaging {
@@ -26,7 +27,9 @@ export function TenantsPane({ tenants, hasMore, paging }: TenantsPaneProps) {
         <h2 id="tenants-heading">{t("operator.tenants")}</h2>
       </div>
       {last === undefined ? (
-        <p class="quiet-words">{t("operator.noTenant")}</p>
+        <p class="quiet-words">
+          <TypedWords text={t("operator.noTenant")} />
+        </p>
       ) : (
         <Tenants tenants={tenants} />
       )}
