@@ -17,7 +17,11 @@ export default defineConfig({
     target: "es2022",
     // The content security policy allows neither inlined assets nor inlined scripts.
     assetsInlineLimit: 0,
-    modulePreload: false,
+    // The scripts that the first one imports are fetched beside it; later views need no list.
+    modulePreload: {
+      polyfill: false,
+      resolveDependencies: (_file, scripts, { hostType }) => (hostType === "html" ? scripts : []),
+    },
     rolldownOptions: {
       input: ["index.html", "src/sw.ts"],
       output: {

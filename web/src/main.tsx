@@ -8,6 +8,7 @@ import { App } from "./app";
 import { narrowQuery } from "./layout";
 import { Settings } from "./settings";
 import { workerUrl } from "./trusted_types";
+import { markdown } from "./view/answer_text";
 import { Page } from "./view/page";
 
 function openSocket(): WebSocket {
@@ -27,8 +28,10 @@ if (root === null) throw new Error("index.html has no element with the id 'page'
 const settings = new Settings();
 const app = new App(openSocket, settings);
 app.layout.watch(matchMedia(narrowQuery));
+// What the address names is asked for while the page is still being put together.
+app.start();
+if (app.current.value.id.value !== null) void markdown.request();
 void settings.apply().then(() => {
   render(<Page app={app} />, root);
-  app.start();
   keepShell();
 });
