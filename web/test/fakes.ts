@@ -114,7 +114,7 @@ export function fakeStore(): FakeStore {
       return Response.json({ error: store.refusal }, { status: store.refusal.status });
     }
     if (url.pathname.endsWith("/items")) {
-      return Response.json({ data: inOneLine(store.items), has_more: false });
+      return Response.json(pageOf(inOneLine(store.items), url.searchParams));
     }
     if (url.pathname.startsWith("/v1/responses/")) {
       return Response.json({ id: url.pathname.split("/").at(-1), status: "in_progress" });
@@ -131,6 +131,14 @@ export function fakeStore(): FakeStore {
     return Response.json(store.session);
   });
   return store;
+}
+
+/** Return a page of items, the newest first, as the page of the browser asks for them. */
+function pageOf(items: readonly WireItem[], query: URLSearchParams): object {
+  const newestFirst = items.toReversed();
+  const after = newestFirst.findIndex(({ id }) => id === query.get("after"));
+  const end = after + 1 + Number(query.get("limit"));
+  return { data: newestFirst.slice(after + 1, end), has_more: end < newestFirst.length };
 }
 
 /** Return items that name no parent as followers of the one before. */

@@ -45,7 +45,7 @@ export function entriesOf(
       continue;
     }
     const { key } = message;
-    const place = { key, siblings: (followers.get(message.parentKey) ?? []).map(keyOf) };
+    const place = { key, siblings: (followers.get(message.parentKey) ?? [message]).map(keyOf) };
     if (message.kind === "answer") {
       const { answer } = message;
       entries.push({ kind: "answer", ...place, before: [], answer, lastKey: key });

@@ -64,12 +64,17 @@ export function withItemIds(
   return { ...tree, messages };
 }
 
-/** Return for each message (null: the start) those that follow it, in the order of writing. */
+/**
+ * Return for each message (null: the start) those that follow it, in the order of writing. Where
+ * only the end of a conversation is there, it starts with what follows a message that is not.
+ */
 export function followersOf(tree: MessageTree): ReadonlyMap<string | null, readonly Message[]> {
   const followers = new Map<string | null, Message[]>();
   for (const message of tree.messages.values()) {
-    const siblings = followers.get(message.parentKey);
-    if (siblings === undefined) followers.set(message.parentKey, [message]);
+    const { parentKey } = message;
+    const place = parentKey !== null && tree.messages.has(parentKey) ? parentKey : null;
+    const siblings = followers.get(place);
+    if (siblings === undefined) followers.set(place, [message]);
     else siblings.push(message);
   }
   return followers;
@@ -87,6 +92,17 @@ export function pathOf(tree: MessageTree, followers = followersOf(tree)): Messag
     path.push(shown);
     key = shown.key;
   }
+}
+
+/** Return of messages in the order of writing the last one and those that lead to it. */
+export function branchToLast(messages: readonly Message[]): Message[] {
+  const known = new Map(messages.map((message) => [message.key, message]));
+  const branch: Message[] = [];
+  for (let message = messages.at(-1); message !== undefined; ) {
+    branch.push(message);
+    message = message.parentKey === null ? undefined : known.get(message.parentKey);
+  }
+  return branch.reverse();
 }
 
 /** Return the tree with the branch shown that goes through a message. */

@@ -61,6 +61,8 @@ export class OpenSession {
   /** The message that the reader is saying otherwise, by its key. */
   readonly editing = signal<string | null>(null);
   readonly entries: ReadonlySignal<readonly Entry[]>;
+  /** Whether messages that come before the entries are still on their way. */
+  readonly hasEarlier = signal(false);
   /** The last answer of the branch that is shown, while it runs. */
   readonly running: ReadonlySignal<ReadonlySignal<Answer> | null>;
   readonly #messages = new ShownMessages();
@@ -89,11 +91,14 @@ export class OpenSession {
     this.id.value = sessionId;
     this.load.value = { kind: "loading" };
     try {
-      this.#show(await readStored(this.#lastSeen, sessionId), new Set());
+      const showEnd = (end: StoredMessages) => this.#showEnd(end);
+      this.#show(await readStored(this.#lastSeen, sessionId, showEnd), new Set());
       if (this.target.value !== null) this.choose(this.target.value);
       this.load.value = { kind: "ready" };
     } catch (error) {
-      this.load.value = toLoadState(error);
+      const state = toLoadState(error);
+      // The end stays on the screen; the rest is asked for again when it is looked for changes.
+      if (!this.hasEarlier.value || state.kind === "missing") this.load.value = state;
       if (isGone(error)) this.#hooks.onMissing(this);
     }
   }
@@ -236,8 +241,17 @@ export class OpenSession {
     this.#followed.clear();
   }
 
+  /** Show the end of a conversation while the rest is on its way; a target may be in the rest. */
+  #showEnd(end: StoredMessages): void {
+    if (this.target.value !== null) return;
+    this.#show(end, new Set());
+    this.hasEarlier.value = true;
+    this.load.value = { kind: "ready" };
+  }
+
   #show(stored: StoredMessages, expected: ReadonlySet<string>): void {
     const { session, messages, running, seenAtMs } = stored;
+    this.hasEarlier.value = false;
     this.seenAtMs.value = seenAtMs;
     this.title.value = session.title;
     this.parameters.take(session);
@@ -285,15 +299,14 @@ export class OpenSession {
 
   /** A parent that the server has not named yet is the newest message, which needs no name. */
   #parentField(parentKey: string | null): { "chatserve:parent_id"?: string } {
-    if (parentKey === null) return { "chatserve:parent_id": "root" };
-    const itemId = this.#messages.get(parentKey)?.itemId ?? null;
-    return itemId === null ? {} : { "chatserve:parent_id": itemId };
+    const parentId = this.#messages.itemIdOf(parentKey);
+    return parentId === null ? {} : { "chatserve:parent_id": parentId };
   }
 
   async #rewriteAnswer(parentKey: string | null, text: string): Promise<void> {
     const sessionId = this.id.value;
-    const parentId = parentKey === null ? "root" : this.#messages.get(parentKey)?.itemId;
-    if (sessionId === null || parentId == null) return;
+    const parentId = this.#messages.itemIdOf(parentKey);
+    if (sessionId === null || parentId === null) return;
     const stored = toMessages(await addItem(sessionId, parentId, "assistant", text));
     const added = stored.map((message) => ({ ...message, parentKey }));
     this.#messages.add(added);

@@ -45,6 +45,14 @@ export class ShownMessages {
     return this.#tree.value.messages.get(key);
   }
 
+  /** Return what the server calls a message that others follow; null while it has no name for it. */
+  itemIdOf(parentKey: string | null): string | null {
+    if (parentKey === null) return "root";
+    const parent = this.get(parentKey);
+    // A message that is still on its way goes by the server's name here too.
+    return parent === undefined ? parentKey : parent.itemId;
+  }
+
   get lastKey(): string | null {
     return this.path.value.at(-1)?.key ?? null;
   }
@@ -92,11 +100,13 @@ export class ShownMessages {
     return storedKeys(this.#tree.value);
   }
 
-  /** Take over what the server has; the first time, show the branch that was written to last. */
+  /**
+   * Take over what the server has. The first time, show the branch that was written to last; it is
+   * the one that the reader saw the end of when the rest comes.
+   */
   merge(stored: readonly Message[], expected: ReadonlySet<string>): void {
-    const isFirst = this.#tree.value.messages.size === 0;
+    const shown = this.lastKey ?? stored.at(-1)?.key;
     const merged = merge(this.#tree.value, stored, expected);
-    const newest = stored.at(-1);
-    this.#tree.value = isFirst && newest !== undefined ? choose(merged, newest.key) : merged;
+    this.#tree.value = shown === undefined ? merged : choose(merged, shown);
   }
 }

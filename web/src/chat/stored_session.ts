@@ -6,7 +6,7 @@ import type { LastSeen, StoredSession } from "../sessions/last_seen";
 import { getResponse } from "../wire/api";
 import type { WireConversation, WireResponse } from "../wire/protocol";
 import { followedAnswer } from "./answer";
-import type { AnswerMessage, Message } from "./message_tree";
+import { branchToLast, type AnswerMessage, type Message } from "./message_tree";
 import { toMessages } from "./transcript";
 
 export interface StoredMessages {
@@ -18,10 +18,21 @@ export interface StoredMessages {
   seenAtMs: number | null;
 }
 
-/** Read a conversation with all its branches. */
-export async function readStored(lastSeen: LastSeen, sessionId: string): Promise<StoredMessages> {
-  const stored = await lastSeen.readSession(sessionId);
-  const messages = toMessages(stored.items);
+/** Read a conversation with all its branches; `onEnd` gets the end of a long one before that. */
+export async function readStored(
+  lastSeen: LastSeen,
+  sessionId: string,
+  onEnd?: (end: StoredMessages) => void,
+): Promise<StoredMessages> {
+  const showEnd = async (end: StoredSession) => onEnd?.(await toStored(end, branchToLast));
+  return toStored(await lastSeen.readSession(sessionId, onEnd && showEnd));
+}
+
+async function toStored(
+  stored: StoredSession,
+  pick = (messages: Message[]) => messages,
+): Promise<StoredMessages> {
+  const messages = pick(toMessages(stored.items));
   const newest = messages.at(-1)?.key ?? null;
   const responses = await Promise.all(inFlight(stored, messages).map(getResponse));
   const running = responses.map((response) => toRunning(response, newest));

@@ -12,6 +12,9 @@ import type { WireConversation, WireItem, WireList } from "../wire/protocol";
 import { BrowserDatabase, byTime } from "./browser_database";
 
 const maxSessions = 50;
+/** What a screen shows of a session at first is in the first page; the rest comes in large ones. */
+const itemsOfEnd = 16;
+const itemsPerPage = 100;
 /** Beyond this a copy costs more than it is worth; characters of all messages together. */
 const maxChars = 2_000_000;
 
@@ -54,11 +57,16 @@ export class LastSeen {
     this.#setOwned();
   }
 
-  async readSession(sessionId: string): Promise<StoredSession> {
+  /** Return a session; before that `onEnd` gets its newest messages, if these are not all. */
+  async readSession(
+    sessionId: string,
+    onEnd?: (end: StoredSession) => Promise<void>,
+  ): Promise<StoredSession> {
     try {
       // In this order an answer that ends in between is in the messages, not lost.
       const session = await getSession(sessionId);
-      const items = await listItems(sessionId);
+      const showEnd = onEnd && ((items: WireItem[]) => onEnd({ session, items, seenAtMs: null }));
+      const items = await readItems(sessionId, showEnd);
       this.#stamps.set(sessionId, stampOf(session));
       void this.#keep({ session, items, [byTime]: Date.now() });
       return { session, items, seenAtMs: null };
@@ -129,6 +137,21 @@ export class LastSeen {
   async #withCopies<T>(task: () => Promise<T>): Promise<T | undefined> {
     await this.#isOwned;
     return this.#isClosed ? undefined : quietly(task());
+  }
+}
+
+/** Return all messages of a session in the order of writing; they are read from the end. */
+async function readItems(
+  sessionId: string,
+  onEnd: ((items: WireItem[]) => Promise<void>) | undefined,
+): Promise<WireItem[]> {
+  const items: WireItem[] = [];
+  for (let isFirst = true; ; isFirst = false) {
+    const limit = isFirst && onEnd !== undefined ? itemsOfEnd : itemsPerPage;
+    const page = await listItems(sessionId, limit, items.at(-1)?.id);
+    items.push(...page.data);
+    if (!page.has_more || page.data.length === 0) return items.reverse();
+    if (isFirst) await onEnd?.(items.toReversed());
   }
 }
 

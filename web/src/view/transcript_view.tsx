@@ -28,7 +28,8 @@ export function TranscriptView({ app, session }: { app: App; session: OpenSessio
   const drawn = useMemo(() => new EntryWindow(), [session]);
   const entries = session.entries.value;
   const isLive = app.connection.isLive;
-  const start = drawn.startOf(entries.length);
+  const start = drawn.startOf(entries);
+  const hasEarlier = start > 0 || session.hasEarlier.value;
   useFollowing(session, reading, box);
   useKeptPlace(reading, box, start);
   useTarget(session, reading, drawn, box);
@@ -43,10 +44,10 @@ export function TranscriptView({ app, session }: { app: App; session: OpenSessio
         ref={box}
       >
         <div class="column">
-          {start === 0 ? (
-            <StoredSystemPrompt text={session.systemPrompt.value} onToggle={() => reading.rest()} />
-          ) : (
+          {hasEarlier ? (
             <Earlier key={start} box={box} onNear={() => drawn.extend()} />
+          ) : (
+            <StoredSystemPrompt text={session.systemPrompt.value} onToggle={() => reading.rest()} />
           )}
           {entries.slice(start).map((entry, index) => (
             <EntryView
@@ -161,7 +162,7 @@ function useTarget(session: OpenSession, reading: Reading, drawn: EntryWindow, b
   useEffect(() => {
     if (key === null) return;
     const index = entries.findIndex((entry) => entry.key === key);
-    if (index >= 0 && index < drawn.startOf(entries.length)) drawn.reach(index);
+    if (index >= 0 && index < drawn.startOf(entries)) drawn.reach(index);
   }, [session, key, entries]);
   useEffect(() => {
     if (key === null) return;

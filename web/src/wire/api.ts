@@ -20,7 +20,6 @@ import type {
   WireResponse,
 } from "./protocol";
 
-const itemsPerPage = 100;
 const sessionsPerPage = 50;
 
 export class ApiError extends Error {
@@ -150,18 +149,18 @@ export function getResponse(responseId: string): Promise<WireResponse> {
   return call("GET", `v1/responses/${encodeURIComponent(responseId)}`);
 }
 
-/** Return all messages of a session, of every branch, in the order of writing. */
-export async function listItems(sessionId: string): Promise<WireItem[]> {
-  const items: WireItem[] = [];
-  for (;;) {
-    const query = new URLSearchParams({ order: "asc", tree: "true", limit: String(itemsPerPage) });
-    const last = items.at(-1);
-    if (last !== undefined) query.set("after", last.id);
-    const path = `v1/conversations/${encodeURIComponent(sessionId)}/items?${query}`;
-    const page = await call<WireList<WireItem>>("GET", path);
-    items.push(...page.data);
-    if (!page.has_more || page.data.length === 0) return items;
-  }
+/**
+ * Return messages of a session, of every branch, the newest first: as many as `limit`, of those
+ * that were written before one.
+ */
+export function listItems(
+  sessionId: string,
+  limit: number,
+  before: string | undefined,
+): Promise<WireList<WireItem>> {
+  const query = new URLSearchParams({ order: "desc", tree: "true", limit: String(limit) });
+  if (before !== undefined) query.set("after", before);
+  return call("GET", `v1/conversations/${encodeURIComponent(sessionId)}/items?${query}`);
 }
 
 export async function deleteSession(sessionId: string): Promise<void> {
