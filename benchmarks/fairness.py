@@ -35,10 +35,10 @@ from chatserve.engine.api import (
     SamplingParams,
     Usage,
 )
+from chatserve.store.claim import Claim
 from chatserve.store.connection import Store, open_store
 from chatserve.store.embedded import EmbeddedServer
 from chatserve.store.fair_queue import Place
-from chatserve.store.queue import Claim
 from chatserve.store.response_log import Append, FinalAnswer
 from chatserve.store.responses import ResponseRecord
 

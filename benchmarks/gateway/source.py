@@ -25,8 +25,8 @@ from chatserve.engine.api import (
     Outcome,
     Usage,
 )
+from chatserve.store.claim import Claim
 from chatserve.store.connection import Store, open_store
-from chatserve.store.queue import Claim
 from chatserve.store.response_log import Append, FinalAnswer
 from chatserve.store.workers import WorkerBeat
 

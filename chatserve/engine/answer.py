@@ -20,13 +20,14 @@ from chatserve.engine.api import (
     GenerationRequest,
     LogEvent,
     Outcome,
+    Prefill,
     RequestId,
     RequestOutput,
     Timings,
     Usage,
 )
 from chatserve.error_codes import ErrorCode
-from chatserve.store.queue import Claim
+from chatserve.store.claim import Claim
 from chatserve.store.response_log import Append, FinalAnswer
 
 _OPENING = (EventKind.IN_PROGRESS, EventKind.ITEM_ADDED, EventKind.PART_ADDED)
@@ -36,42 +37,52 @@ _FIRST_OPENING_SEQUENCE = 2  # after CREATED and QUEUED, which the gateway wrote
 
 @dataclass(slots=True)
 class TokenClock:
-    """When the stages of an answer happened, in seconds of the caller's clock.
+    """When the stages of an answer were reached, in milliseconds since its request was queued.
 
-    `is_take_over` says that the reader had its first token from an earlier worker.
+    Each is reached once: what an earlier worker has told of is given, and stays as it was told.
+    `num_tokens` are all tokens of the answer, `gaps_s` the pauses between those of this worker.
     """
 
     claimed_s: float
     queued_ms: float
-    is_take_over: bool = False
-    admitted_s: float | None = None
-    first_token_s: float | None = None
-    last_token_s: float | None = None
+    admitted_ms: float | None = None
+    first_token_ms: float | None = None
+    num_tokens: int = 0
+    last_token_ms: float | None = None
     gaps_s: list[float] = field(default_factory=list)
 
+    def note_admission(self, now_s: float) -> None:
+        if self.admitted_ms is None:
+            self.admitted_ms = self._ms_at(now_s)
+
     def count_token(self, now_s: float) -> None:
-        if self.last_token_s is None:
-            self.first_token_s = now_s
-        else:
-            self.gaps_s.append(now_s - self.last_token_s)
-        self.last_token_s = now_s
+        self.note_admission(now_s)
+        at_ms = self._ms_at(now_s)
+        if self.first_token_ms is None:
+            self.first_token_ms = at_ms
+        if self.last_token_ms is not None:
+            self.gaps_s.append((at_ms - self.last_token_ms) / 1e3)
+        self.last_token_ms = at_ms
+        self.num_tokens += 1
 
     def timings(self) -> Timings:
-        if self.admitted_s is None:
-            return Timings()
-        queue_ms = self.queued_ms + 1e3 * (self.admitted_s - self.claimed_s)
-        if self.first_token_s is None or self.last_token_s is None:
-            return Timings(queue_ms=round(queue_ms, 2))
-        prefill_ms = 1e3 * (self.first_token_s - self.admitted_s)
-        ttft_ms = None if self.is_take_over else round(queue_ms + prefill_ms, 2)
-        decode_s = self.last_token_s - self.first_token_s
+        queue_ms, ttft_ms = self.admitted_ms, self.first_token_ms
+        if queue_ms is None or ttft_ms is None:
+            return Timings(queue_ms=queue_ms)
+        decode_ms = self.last_token_ms - ttft_ms if self.last_token_ms is not None else 0.0
         return Timings(
-            queue_ms=round(queue_ms, 2),
-            prefill_ms=round(prefill_ms, 2),
+            queue_ms=queue_ms,
+            prefill_ms=round(ttft_ms - queue_ms, 2),
             ttft_ms=ttft_ms,
             itl_p50_ms=round(1e3 * median(self.gaps_s), 2) if self.gaps_s else None,
-            tok_s=round(len(self.gaps_s) / decode_s, 2) if decode_s > 0 else None,
+            tok_s=round(1e3 * (self.num_tokens - 1) / decode_ms, 2) if decode_ms > 0 else None,
         )
+
+    def _ms_at(self, now_s: float) -> float:
+        """Return a time as it is told. No stage is before the last one, whatever clocks say."""
+        at_ms = round(self.queued_ms + 1e3 * (now_s - self.claimed_s), 2)
+        before = (self.admitted_ms, self.first_token_ms, self.last_token_ms)
+        return max(at_ms, *(each for each in before if each is not None), 0.0)
 
 
 class Answer:
@@ -83,12 +94,24 @@ class Answer:
     def __init__(self, claim: Claim, now_s: float, *, has_prefix_cache: bool = True):
         self.claim = claim
         self._has_prefix_cache = has_prefix_cache
-        self.clock = TokenClock(now_s, claim.queued_ms, bool(claim.logged_token_ids))
+        start = claim.logged_start
+        self.clock = TokenClock(
+            now_s,
+            claim.queued_ms,
+            admitted_ms=start.queue_ms,
+            first_token_ms=start.ttft_ms,
+            num_tokens=len(claim.logged_token_ids),
+        )
         self.is_finished = False
         self._next_sequence = claim.next_sequence
         self._text = claim.logged_text
         self._token_ids = list(claim.logged_token_ids)
-        self._cached_tokens = 0
+        # What the reader's prompt had to be computed for is told once. A worker that takes over
+        # finds other pages, and may compute the prompt again: that is its matter.
+        self._cached_tokens = start.cached_tokens
+        self._found_tokens = 0
+        self._is_ttft_logged = start.ttft_ms is not None
+        self._prefill: Prefill | None = None
         self._pending: list[LogEvent] = []
         self._delta_text = ""
         self._delta_token_ids: list[int] = []
@@ -113,15 +136,21 @@ class Answer:
             return None
         return self.clock.claimed_s + (timeout_ms - self.claim.queued_ms) / 1e3
 
+    @property
+    def prefill(self) -> Prefill | None:
+        """How far the prompt is computed, until it is; None where one step does it."""
+        return self._prefill
+
     def take(self, output: RequestOutput, now_s: float) -> None:
         """Take in what one step did for the request. Ignored once the answer has ended."""
         if self.is_finished:
             return
         if output.admitted_cached_tokens is not None:
-            self.clock.admitted_s = now_s
-            self._cached_tokens = output.admitted_cached_tokens
-            self._open(1)
+            self._admit(output.admitted_cached_tokens, now_s)
+        if output.num_computed_tokens is not None:
+            self._note_prefill(output.num_computed_tokens)
         for _ in output.token_ids:
+            self._prefill = None
             self.clock.count_token(now_s)
         if self.claim.request.generates:
             self._token_ids += output.token_ids
@@ -153,7 +182,7 @@ class Answer:
         """End the answer; what was held back until now is written with the end. Idempotent."""
         if self.is_finished:
             return
-        self.is_finished = True
+        self.is_finished, self._prefill = True, None
         self._close_delta()
         if reason in (FinishReason.STOP, FinishReason.LENGTH):
             if self.claim.request.generates:
@@ -193,13 +222,28 @@ class Answer:
     def _usage(self) -> Usage:
         num_prompt_tokens = len(self.claim.request.prompt_token_ids)
         cached = min(self._cached_tokens, num_prompt_tokens)
-        has_written = self._has_prefix_cache and self.clock.first_token_s is not None
+        has_written = self._has_prefix_cache and self.clock.first_token_ms is not None
         return Usage(
             input_tokens=num_prompt_tokens,
             cached_tokens=cached,
             cache_write_tokens=num_prompt_tokens - cached if has_written else 0,
             output_tokens=len(self._token_ids),
         )
+
+    def _admit(self, cached_tokens: int, now_s: float) -> None:
+        if self.clock.admitted_ms is None:
+            self._cached_tokens = cached_tokens
+        self._found_tokens = cached_tokens
+        self.clock.note_admission(now_s)
+        self._open(1)
+
+    def _note_prefill(self, num_computed_tokens: int) -> None:
+        """Take note of a prompt that is not computed yet; nobody waits for one that was before."""
+        total = len(self.claim.request.prompt_token_ids)
+        if self.clock.first_token_ms is not None:
+            return
+        cached = min(self._found_tokens, total)
+        self._prefill = Prefill(cached, max(0, min(num_computed_tokens, total) - cached), total)
 
     @property
     def _num_logged_or_pending(self) -> int:
@@ -213,7 +257,10 @@ class Answer:
             if kind is EventKind.IN_PROGRESS:
                 num_prompt_tokens = len(self.claim.request.prompt_token_ids)
                 event = replace(
-                    event, input_tokens=num_prompt_tokens, cached_tokens=self._cached_tokens
+                    event,
+                    input_tokens=num_prompt_tokens,
+                    cached_tokens=self._cached_tokens,
+                    queue_ms=self.clock.admitted_ms,
                 )
             self._pending.append(event)
 
@@ -222,5 +269,9 @@ class Answer:
         if self._delta_text:
             self._open(len(_OPENING))
             token_ids = tuple(self._delta_token_ids)
-            self._pending.append(LogEvent(EventKind.DELTA, self._delta_text, token_ids))
+            ttft_ms = None if self._is_ttft_logged else self.clock.first_token_ms
+            self._is_ttft_logged = True
+            self._pending.append(
+                LogEvent(EventKind.DELTA, self._delta_text, token_ids, ttft_ms=ttft_ms)
+            )
             self._delta_text, self._delta_token_ids = "", []

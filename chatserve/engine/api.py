@@ -145,11 +145,13 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """How long the stages of one request took, as the worker saw them.
+    """How long the stages of one request took for whoever waited for it.
 
-    `queue_ms` from enqueue to admission, `prefill_ms` from admission to the first token,
-    `ttft_ms` their sum, `itl_p50_ms` the median gap between tokens, `tok_s` tokens per second
-    after the first. None where a stage was never reached, or was an earlier worker's.
+    `queue_ms` from enqueue to the first admission, `prefill_ms` from there to the first token,
+    `ttft_ms` their sum; `tok_s` tokens per second after the first. A worker that is lost on the way
+    starts none of them anew: what its loss cost is part of the stage that it happened in. Of
+    `itl_p50_ms`, the median gap between tokens, only the last worker knows. None where a stage was
+    never reached.
     """
 
     queue_ms: float | None = None
@@ -198,9 +200,9 @@ class LogEvent:
     """One event of an answer, before it has a number.
 
     `text` and `token_ids` belong to DELTA (the text may lag behind the ids: half a character or a
-    possible stop string is held back), `input_tokens` and `cached_tokens` to IN_PROGRESS,
-    `outcome` to ITEM_DONE and the terminal event. The DONE events carry no text: it is that of
-    the deltas before them.
+    possible stop string is held back), `input_tokens`, `cached_tokens` and `queue_ms` to
+    IN_PROGRESS, `ttft_ms` to the first DELTA, `outcome` to ITEM_DONE and the terminal event. The
+    DONE events carry no text: it is that of the deltas before them.
     """
 
     kind: EventKind
@@ -208,7 +210,18 @@ class LogEvent:
     token_ids: tuple[int, ...] = ()
     input_tokens: int = 0
     cached_tokens: int = 0
+    queue_ms: float | None = None
+    ttft_ms: float | None = None
     outcome: Outcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prefill:
+    """How far a prompt of `total_tokens` is computed; the cached ones need not be."""
+
+    cached_tokens: int
+    computed_tokens: int
+    total_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,14 +229,16 @@ class RequestOutput:
     """What one step did for one request.
 
     `admitted_cached_tokens` is set once, when the request is first admitted and before anything of
-    it is computed. `text` is what may be shown now. `finish_reason` is set exactly once, in the
-    request's last output.
+    it is computed. `num_computed_tokens`, the cached ones included, is set after a step that ended
+    in the middle of the prompt. `text` is what may be shown now. `finish_reason` is set exactly
+    once, in the request's last output.
     """
 
     request_id: RequestId
     token_ids: tuple[int, ...] = ()
     text: str = ""
     admitted_cached_tokens: int | None = None
+    num_computed_tokens: int | None = None
     finish_reason: FinishReason | None = None
     error_message: str | None = None
 

@@ -142,7 +142,10 @@ class EngineCore:
         ]
 
     def finish_step(self) -> list[RequestOutput]:
-        """Compute the step; return an output for each request that got a token or ended."""
+        """Compute the step.
+
+        Returns an output for each request that got a token, ended, or is not through its prompt.
+        """
         output, self._scheduled = self._scheduled, None
         assert output is not None, "no step has begun"
         sampled = self._runner.execute(output) if output.scheduled else {}
@@ -153,7 +156,15 @@ class EngineCore:
         assert self._num_empty_steps < _MAX_EMPTY_STEPS or not self.has_work, (
             f"{self._num_empty_steps} steps computed nothing although requests wait"
         )
-        return [made for result in results if (made := self._to_output(result)) is not None]
+        made = [self._to_output(result) for result in results]
+        return [each for each in made if each is not None] + self._prefilling(output)
+
+    def _prefilling(self, output: SchedulerOutput) -> list[RequestOutput]:
+        return [
+            RequestOutput(run.request.request_id, num_computed_tokens=run.end)
+            for run in output.scheduled
+            if run.request.is_prefilling and run.request.request_id in self._texts
+        ]
 
     def _to_output(self, result: TokenResult) -> RequestOutput | None:
         """Turn a sampled token into text; a stop string found in it ends the request here.

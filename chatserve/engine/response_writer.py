@@ -11,11 +11,17 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from chatserve.engine.answer import Answer
-from chatserve.engine.api import FinishReason, GenerationRequest, RequestId, RequestOutput
+from chatserve.engine.api import (
+    FinishReason,
+    GenerationRequest,
+    Prefill,
+    RequestId,
+    RequestOutput,
+)
 from chatserve.engine.engine_thread import EngineThread
 from chatserve.engine.worker_metrics import WorkerMetrics
 from chatserve.errors import StoreError
-from chatserve.store.queue import Claim
+from chatserve.store.claim import Claim
 from chatserve.store.response_log import Append, ResponseLog
 
 logger = logging.getLogger(__name__)
@@ -58,6 +64,12 @@ class ResponseWriter:
     @property
     def open_requests(self) -> list[GenerationRequest]:
         return [answer.claim.request for answer in self._answers.values()]
+
+    @property
+    def prefills(self) -> dict[RequestId, Prefill]:
+        """How far the prompts are that take more than one step."""
+        prefills = {name: answer.prefill for name, answer in self._answers.items()}
+        return {name: prefill for name, prefill in prefills.items() if prefill is not None}
 
     def open(self, claim: Claim) -> None:
         """Run a claimed request and write its answer.
@@ -165,8 +177,6 @@ class ResponseWriter:
             self.drop([request_id])
 
     def _observe(self, answer: Answer) -> None:
-        if answer.clock.first_token_s is None:
-            return
         ttft_ms = answer.clock.timings().ttft_ms
         if ttft_ms is not None:
             self._metrics.ttft.observe(ttft_ms / 1e3)

@@ -6,7 +6,8 @@ requests to and hears from.
     claim       takes requests while there are seats, woken by the bell or by a seat that got free
     listen      waits for the bell of the model's queue and for cancels in the worker's inbox
     write       appends what the engine produced (ResponseWriter)
-    beat        renews leases and the sign of life, unless the engine hangs
+    beat        renews leases, with how far long prompts are, and the sign of life, unless the
+                engine hangs
     reap        takes requests of workers that fell silent back into the queue, and ends those
                 whose time is over while they wait
     digest      tells the gateways what the prefix cache holds (DigestPublisher)
@@ -251,7 +252,10 @@ class Worker:
             logger.error("the engine has made no step for %g s, falling silent", self._times.hang_s)
             return
         lost = await self._store.queue.extend_leases(
-            self._worker_id, self._writer.open_request_ids, self._times.lease_ms
+            self._worker_id,
+            self._writer.open_request_ids,
+            self._times.lease_ms,
+            prefills=self._writer.prefills,
         )
         self._give_up(lost)
         beat = WorkerBeat(

@@ -17,9 +17,10 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
+from functools import partial
 from typing import Any
 
-from chatserve.engine.api import EventKind, RequestId
+from chatserve.engine.api import RequestId
 from chatserve.error_codes import ErrorCode
 from chatserve.errors import ClientError, NotFound, StoreError, TooManyInFlight
 from chatserve.gateway.creating import answer_to
@@ -42,9 +43,6 @@ from chatserve.store.queue import CancelOutcome
 
 # Older unstored responses of a connection can no longer be built on.
 _MAX_UNSTORED = 256
-
-_QUEUED_NUMBER = 1
-"""The number of `response.queued`; who has no event after it may still wait in the queue."""
 
 
 class Answering:
@@ -197,32 +195,12 @@ class Answering:
         self._cancelling.discard(response_id)
 
     async def _send_answer(self, answer: Answer, after: int, envelope: Envelope) -> None:
-        telling = self._start_telling(answer, envelope) if after == _QUEUED_NUMBER else None
-        events = events_of(self._services.store, answer, after)
-        try:
-            async with aclosing(events):
+        send = partial(self._send, envelope=envelope)
+        with self._services.updates.telling(answer, after, send) as hear:
+            async with aclosing(events_of(self._services.store, answer, after)) as events:
                 async for event in events:
-                    await self._send(event, envelope)
-                    if telling is not None:
-                        telling.cancel()
-                    elif event["type"] == EventKind.QUEUED:
-                        telling = self._start_telling(answer, envelope)
-        finally:
-            if telling is not None:
-                telling.cancel()
-
-    def _start_telling(self, answer: Answer, envelope: Envelope) -> asyncio.Task[None]:
-        return self._tasks.create_task(self._tell_place(answer, envelope))
-
-    async def _tell_place(self, answer: Answer, envelope: Envelope) -> None:
-        async for place in self._services.queue_places.tell(answer):
-            update = {
-                "type": "chatserve:queue.updated",
-                "response_id": answer.record.response_id,
-                "position": place.position,
-                "eta_ms": place.eta_ms,
-            }
-            await self._send(update, envelope)
+                    await send(event)
+                    hear(event)
 
     async def _tell_limits(self, allowances: Allowances, envelope: Envelope) -> None:
         if allowances:

@@ -8,8 +8,8 @@ What a client is told about a response is the same whether it never was, is gone
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -66,6 +66,10 @@ _CANCEL_WAIT_S = 2.0
 _PATH = "/v1/responses/{response_id}"
 _MAX_STREAMS = 64
 """How many streams of GET a user may have open at one gateway."""
+
+_UPDATES = "x-chatserve-updates"
+"""The header of those who want to hear between the events. The `openai` package takes every event
+for one that is numbered, and would fail."""
 
 _STREAM_PARAMS = ("stream", "starting_after", "include_obfuscation", "include", "include[]")
 
@@ -213,16 +217,30 @@ def _headers(order: Order, answer: Answer) -> dict[str, str]:
 
 async def _stream(request: Request, answer: Answer, after: int, write: Write) -> None:
     """Write the frames of a stream; an error after the start is an event, and the last one."""
+
+    async def send(event: Event) -> None:
+        await write(event_frame(event))
+
     services: Services = request.app.state.services
+    wants_updates = request.headers.get(_UPDATES) is not None
+    telling = services.updates.telling(answer, after, send) if wants_updates else _silence()
     try:
         async with (
             while_access_lasts(request),
             aclosing(events_of(services.store, answer, after)) as events,
         ):
-            async for event in events:
-                await write(event_frame(event))
+            with telling as hear:
+                async for event in events:
+                    await send(event)
+                    hear(event)
     except (ClientError, StoreError) as error:
-        await write(event_frame(error_frame(as_client_error(error))))
+        await send(error_frame(as_client_error(error)))
+
+
+@contextmanager
+def _silence() -> Iterator[Callable[[Event], None]]:
+    """Tell nothing between the events."""
+    yield lambda _event: None
 
 
 async def _whole(services: Services, answer: Answer, headers: dict[str, str]) -> Response:

@@ -26,10 +26,10 @@ from chatserve.gateway.models import ServedModels
 from chatserve.gateway.overdue import end_overdue_requests
 from chatserve.gateway.preamble import Preamble
 from chatserve.gateway.prompt_registry import PromptRegistry
-from chatserve.gateway.queue_position import QueuePlaces
 from chatserve.gateway.quotas import KnownQuotas
 from chatserve.gateway.router import Router
 from chatserve.gateway.titles import Titles
+from chatserve.gateway.updates import Updates
 from chatserve.store.connection import Store, open_store
 from chatserve.store.log_readers import LogReaders
 
@@ -55,7 +55,7 @@ class Services:
     conversations: ConversationReading
     quotas: KnownQuotas
     connection_counts: ConnectionCounts
-    queue_places: QueuePlaces
+    updates: Updates
     directory: Directory
     cache_watch: CacheWatch
     titles: Titles | None
@@ -107,8 +107,8 @@ async def open_services(
         )
         stack.push_async_callback(generations.aclose)
         conversations = ConversationReading(store.sessions)
-        queue_places = QueuePlaces(store.queue)
-        stack.push_async_callback(queue_places.aclose)
+        updates = Updates(store.queue, models)
+        stack.push_async_callback(updates.aclose)
         titles: Titles | None = None
         if config.titles == "model":
             titles = Titles(store, log_readers, models, conversations, max_queue=config.max_queue)
@@ -128,7 +128,7 @@ async def open_services(
             conversations=conversations,
             quotas=quotas,
             connection_counts=connection_counts,
-            queue_places=queue_places,
+            updates=updates,
             directory=directory,
             cache_watch=CacheWatch(store.cache_snapshots, models),
             titles=titles,

@@ -21,6 +21,9 @@ CONTENT_INDEX = 0
 CONTINUES = "chatserve:continues"
 """On an item that goes on with the one before it."""
 
+TTFT_MS = "chatserve:ttft_ms"
+"""On the first delta."""
+
 REASON_LENGTH = "max_output_tokens"
 REASON_CANCELLED = "chatserve:cancelled"
 
@@ -84,10 +87,12 @@ class ResponseProjector:
                     "response": self._response(),
                     "chatserve:input_tokens": event.input_tokens,
                     "chatserve:cached_tokens": event.cached_tokens,
+                    "chatserve:queue_ms": event.queue_ms,
                 }
             case EventKind.DELTA:
                 self._deltas.append(event.text)
-                return {**self._place(), "delta": event.text, "logprobs": []}
+                delta = {**self._place(), "delta": event.text, "logprobs": []}
+                return delta if event.ttft_ms is None else {**delta, TTFT_MS: event.ttft_ms}
             case EventKind.TEXT_DONE:
                 return {**self._place(), "text": self.text, "logprobs": []}
             case EventKind.PART_ADDED | EventKind.PART_DONE:

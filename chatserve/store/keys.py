@@ -13,15 +13,15 @@ front of each script.
     kind                 type    lifetime           written by                   read by
     -------------------  ------  -----------------  ---------------------------  ------------------
     response:{id}        hash    its own, see (1)   enqueue, claim, append, (2)  Responses
-    request:{id}         hash    while in flight    enqueue, claim, append,      the scripts
-                                                    join_readers, (2)
+    request:{id}         hash    while in flight    enqueue, claim, extend,      the scripts
+                                                    append, join_readers, (2)
     log:{id}             stream  10 min, see (3)    enqueue, append, (2)         ResponseLog, reader
     waiting:{model}      zset    a day, refreshed   enqueue, claim, append, (2)  claim, enqueue
     line:{model, t}      zset    a day, refreshed   enqueue, claim, (2)          claim, QueueLoad
     counters:{model}     zset    a day, refreshed   enqueue, claim, append, (2)  enqueue
     seats:{model}        hash    a day, refreshed   claim, append, (2)           claim, QueueLoad
     flow:{model}         hash    a day, refreshed   enqueue, claim, append, (2)  depth, enqueue
-    pace:{model}         hash    a day, refreshed   claim, (2)                   enqueue, position
+    pace:{model}         hash    a day, refreshed   claim, (2)                   enqueue, stage
     deadlines            zset    while not empty    enqueue, claim, (2)          end_overdue
     bell:{model}         stream  one entry, a day   whoever fills the queue      wait_for_work
     leases               zset    while not empty    claim, extend, append, (2)   reap

@@ -34,15 +34,22 @@ Whose turn it is, for each model:
 anybody.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import orjson
 
-from chatserve.engine.api import EventKind, GenerationRequest, LogEvent, RequestId
+from chatserve.engine.api import (
+    EventKind,
+    GenerationRequest,
+    LogEvent,
+    Prefill,
+    RequestId,
+)
 from chatserve.store import keys, scripts
+from chatserve.store.claim import Claim
 from chatserve.store.codec import Command, Value, counted, dump_json, flatten
 from chatserve.store.fair_queue import DEFAULT_WEIGHTS, Full, Place, TokenWeights
 from chatserve.store.keys import Partition, Partitions
@@ -53,6 +60,7 @@ from chatserve.store.response_log import decode_entries, encode_event
 from chatserve.store.responses import ResponseRecord
 from chatserve.store.scripts import Script
 from chatserve.store.sessions import MAX_ANSWERS, SessionTurn, in_a_row, turn_error
+from chatserve.store.stage import Stage, pack_prefill, parse_stage
 from chatserve.store.streams import read_streams
 
 MAX_TAKEOVERS = 2
@@ -73,22 +81,6 @@ class CancelOutcome(StrEnum):
     ALREADY_FINISHED = "already_finished"
     FINISHED_IN_QUEUE = "finished_in_queue"  # its terminal event is in the log
     SIGNALLED = "signalled"  # its worker will be told
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A request that this worker now owns, until its lease ends.
-
-    `logged_token_ids` and `logged_text` are what readers already have from earlier owners, and
-    `next_sequence` is the number of the next event. `queued_ms` counts from the first enqueue.
-    """
-
-    request: GenerationRequest
-    epoch: int
-    next_sequence: int
-    logged_token_ids: tuple[int, ...]
-    logged_text: str
-    queued_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,16 +205,23 @@ class RequestQueue:
         )
 
     async def extend_leases(
-        self, worker_id: str, request_ids: Sequence[RequestId], lease_ms: int
+        self,
+        worker_id: str,
+        request_ids: Sequence[RequestId],
+        lease_ms: int,
+        *,
+        prefills: Mapping[RequestId, Prefill] | None = None,
     ) -> list[RequestId]:
         """Renew leases and return those of `request_ids` that this worker does not own.
 
-        A request that ended while this was on its way is among them.
+        Where a prompt is being computed, say how far it is. A request that ended while this was on
+        its way is among those returned.
         """
-        calls: list[Command] = [
-            (partition.root, worker_id, lease_ms, *ids)
-            for partition, ids in self._partitions.by_id(request_ids).items()
-        ]
+        news = {name: pack_prefill(prefill) for name, prefill in (prefills or {}).items()}
+        calls: list[Command] = []
+        for partition, ids in self._partitions.by_id(request_ids).items():
+            said = [value for name in ids for value in (name, news.get(name, ""))]
+            calls.append((partition.root, worker_id, lease_ms, *said))
         lost = await self._commands.run_many(scripts.EXTEND, calls)
         return [RequestId(request_id) for ids in lost for request_id in ids]
 
@@ -250,13 +249,13 @@ class RequestQueue:
         root = self._partitions.of_id(request_id).root
         return CancelOutcome(await self._commands.run(scripts.CANCEL, root, request_id))
 
-    async def positions(self, request_ids: Sequence[RequestId]) -> list[Place | None]:
-        """Return where each request waits, None for one that does not, in one round trip."""
+    async def stages(self, request_ids: Sequence[RequestId]) -> list[Stage | None]:
+        """Return how far each request is, None for one that has ended, in one round trip."""
         calls: list[Command] = [
             (self._partitions.of_id(request_id).root, request_id) for request_id in request_ids
         ]
-        places = await self._commands.run_many(scripts.POSITION, calls)
-        return [Place(*place) if place else None for place in places]
+        stages = await self._commands.run_many(scripts.STAGE, calls)
+        return [parse_stage(*stage) if stage else None for stage in stages]
 
     async def depth(self, model: str) -> int:
         """Return how many requests of all tenants wait."""
@@ -301,14 +300,7 @@ class RequestQueue:
     ) -> Claim:
         request = GenerationRequest.from_dict(orjson.loads(payload))
         events = await self._logged_events(request.request_id) if epoch > 1 else []
-        return Claim(
-            request=request,
-            epoch=epoch,
-            next_sequence=next_sequence,
-            logged_token_ids=tuple(i for event in events for i in event.token_ids),
-            logged_text="".join(event.text for event in events),
-            queued_ms=queued_ms,
-        )
+        return Claim.of(request, epoch, next_sequence, queued_ms, events)
 
     async def _logged_events(self, request_id: RequestId) -> list[LogEvent]:
         log = self._partitions.of_id(request_id).key(keys.LOG + request_id)

@@ -6,8 +6,8 @@ the server allows no 0-0. Following a log that still grows is `log_reader.py`.
 
 Fields of an entry, short because a log has one entry every few tokens:
 
-    delta           t text, i token ids
-    in progress     k kind, n input tokens, c cached tokens
+    delta           t text, i token ids; f ms to the first token, in the first one
+    in progress     k kind, n input tokens, c cached tokens, q ms in the queue
     item done       k kind, o outcome; so have the terminal ones
     any other       k kind
 """
@@ -120,6 +120,8 @@ def decode_event(sequence_number: int, fields: Mapping[str, str]) -> LogEntry:
         token_ids=unpack_token_ids(fields.get("i", "")),
         input_tokens=int(fields.get("n", 0)),
         cached_tokens=int(fields.get("c", 0)),
+        queue_ms=_parse_ms(fields.get("q")),
+        ttft_ms=_parse_ms(fields.get("f")),
         outcome=load_outcome(fields.get("o", "")),
     )
     return LogEntry(sequence_number, event)
@@ -127,12 +129,25 @@ def decode_event(sequence_number: int, fields: Mapping[str, str]) -> LogEntry:
 
 def encode_event(event: LogEvent) -> list[Value]:
     if event.kind is EventKind.DELTA:
-        return ["t", event.text, "i", pack_token_ids(event.token_ids)]
+        delta: list[Value] = ["t", event.text, "i", pack_token_ids(event.token_ids)]
+        return delta if event.ttft_ms is None else [*delta, "f", event.ttft_ms]
     if event.kind is EventKind.IN_PROGRESS:
-        return ["k", event.kind.value, "n", event.input_tokens, "c", event.cached_tokens]
+        start: list[Value] = [
+            "k",
+            event.kind.value,
+            "n",
+            event.input_tokens,
+            "c",
+            event.cached_tokens,
+        ]
+        return start if event.queue_ms is None else [*start, "q", event.queue_ms]
     if event.outcome is not None:
         return ["k", event.kind.value, "o", dump_outcome(event.outcome)]
     return ["k", event.kind.value]
+
+
+def _parse_ms(value: str | None) -> float | None:
+    return None if value is None else float(value)
 
 
 def _append_arguments(append: Append) -> list[Value]:

@@ -14,7 +14,7 @@ from chatserve.engine.api import (
 from chatserve.engine.engine_thread import EngineThread
 from chatserve.engine.response_writer import ResponseWriter
 from chatserve.engine.worker_metrics import WorkerMetrics
-from chatserve.store.queue import Claim
+from chatserve.store.claim import Claim
 from chatserve.store.response_log import Append, ResponseLog
 
 ID = RequestId("resp_1")

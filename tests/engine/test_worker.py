@@ -19,8 +19,9 @@ from gateway.fake_model import MODEL, FakeModel
 
 from chatserve.engine.api import EventKind, FinishReason
 from chatserve.errors import EngineError
+from chatserve.store.claim import Claim
 from chatserve.store.connection import Store
-from chatserve.store.queue import CancelOutcome, Claim
+from chatserve.store.queue import CancelOutcome
 from chatserve.store.response_log import LogEntry
 
 
@@ -118,6 +119,11 @@ async def test_another_worker_goes_on_where_a_lost_one_stopped(store: Store) -> 
     async with running_worker(store, FakeModel(), "second"):
         log = await finished_log(store, request_id)
 
+    outcome = log[-1].event.outcome
+    assert outcome is not None
+    assert outcome.timings.queue_ms == before[2].event.queue_ms
+    assert outcome.timings.ttft_ms == before[5].event.ttft_ms
+    assert outcome.usage.cached_tokens == before[2].event.cached_tokens
     assert log[: len(before)] == before
     assert [entry.sequence_number for entry in log] == list(range(len(log)))
     assert text_of(log) == "bcdefghijklmnopqrstu"

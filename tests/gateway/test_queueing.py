@@ -16,7 +16,7 @@ from gateway.gateway_helpers import (
     text_of,
 )
 
-from chatserve.gateway import overdue, queue_position
+from chatserve.gateway import overdue, updates
 
 PATH = "/v1/chat/completions"
 ONE_SEAT = WorkerSettings(max_claims=1)
@@ -141,7 +141,7 @@ async def test_urgent_request_goes_first(store_url: str) -> None:
 async def test_place_and_estimate_are_told_while_a_request_waits(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue_position, "POLL_S", 0.01)
+    monkeypatch.setattr(updates, "POLL_S", 0.01)
     async with (
         run_service(store_url, worker=ONE_SEAT) as service,
         service.socket() as socket,

@@ -18,9 +18,9 @@ from store.store_helpers import (
 )
 
 from chatserve.engine.api import RequestId
+from chatserve.store.claim import Claim
 from chatserve.store.connection import Store
 from chatserve.store.fair_queue import TokenWeights
-from chatserve.store.queue import Claim
 
 PROMPT_LEN = 3
 ENDING_LEN = 2

@@ -21,10 +21,11 @@ from store.store_helpers import (
 
 from chatserve.engine.api import RequestId
 from chatserve.errors import StoreError
+from chatserve.store.claim import Claim
 from chatserve.store.connection import Store, open_store
 from chatserve.store.embedded import EmbeddedServer
 from chatserve.store.log_reader import LogReader
-from chatserve.store.queue import Claim, Cursor
+from chatserve.store.queue import Cursor
 from chatserve.store.responses import ResponseStatus
 
 A = RequestId("a")

@@ -22,9 +22,10 @@ from store.store_helpers import (
 
 from chatserve.engine.api import EventKind, LogEvent, RequestId
 from chatserve.errors import Conflict, NotFound
+from chatserve.store.claim import Claim
 from chatserve.store.connection import Store
 from chatserve.store.fair_queue import Full, Place
-from chatserve.store.queue import Claim, Cursor
+from chatserve.store.queue import Cursor
 from chatserve.store.response_log import LogEntry
 from chatserve.store.responses import ResponseStatus
 from chatserve.store.sessions import SessionTurn
@@ -47,8 +48,9 @@ async def test_enqueue_stores_record_and_first_two_events(store: Store) -> None:
 async def test_positions_count_the_requests_before(store: Store) -> None:
     await enqueue(store, "a", "b", "c")
 
-    places = await store.queue.positions([RequestId(name) for name in "abcd"])
+    stages = await store.queue.stages([RequestId(name) for name in "abcd"])
 
+    places = [stage and stage.place for stage in stages]
     assert places == [Place(0, None), Place(1, None), Place(2, None), None]
     assert await store.queue.depth(MODEL) == 3
 

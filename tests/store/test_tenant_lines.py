@@ -20,6 +20,7 @@ from chatserve.engine.api import RequestId
 from chatserve.store import keys
 from chatserve.store.connection import Store
 from chatserve.store.fair_queue import Full, Place
+from chatserve.store.stage import Stage
 
 SPAN_MS = 10_000
 
@@ -32,8 +33,8 @@ async def is_taken(store: Store, name: str, tenant: str, max_queue: int) -> bool
 
 
 async def position(store: Store, name: str) -> Place | None:
-    [place] = await store.queue.positions([RequestId(name)])
-    return place
+    [stage] = await store.queue.stages([RequestId(name)])
+    return stage.place if stage else None
 
 
 async def count_departures(store: Store, spans_ago: int, count: int) -> None:
@@ -107,8 +108,8 @@ async def test_position_is_known_until_the_claim(store: Store) -> None:
 
     await claim_names(store, "w", limit=2)
 
-    places = await store.queue.positions([RequestId(name) for name in "abc"])
-    assert [place and place.position for place in places] == [None, None, 0]
+    stages = await store.queue.stages([RequestId(name) for name in "abc"])
+    assert stages == [Stage(True, "w"), Stage(True, "w"), Stage(place=Place(0, 5000))]
 
 
 async def test_full_queue_has_room_for_the_share_of_every_other_tenant(store: Store) -> None:

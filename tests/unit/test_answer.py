@@ -1,20 +1,27 @@
 """From engine outputs to the numbered events of an answer."""
 
+from collections.abc import Sequence
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chatserve.engine.answer import Answer
 from chatserve.engine.api import (
     EventKind,
     FinishReason,
     GenerationRequest,
+    Outcome,
+    Prefill,
     RequestId,
     RequestOutput,
     SamplingParams,
 )
-from chatserve.store.queue import Claim
+from chatserve.store.claim import Claim, LoggedStart
 from chatserve.store.response_log import Append
 
 ID = RequestId("resp_1")
+NOTHING_LOGGED = LoggedStart()
 OPENING = [EventKind.IN_PROGRESS, EventKind.ITEM_ADDED, EventKind.PART_ADDED]
 CLOSING = [EventKind.TEXT_DONE, EventKind.PART_DONE, EventKind.ITEM_DONE]
 
@@ -24,6 +31,8 @@ def make_answer(
     next_sequence: int = 2,
     text: str = "",
     token_ids: tuple[int, ...] = (),
+    start: LoggedStart = NOTHING_LOGGED,
+    queued_ms: int = 5,
     timeout_ms: int | None = None,
     generates: bool = True,
 ) -> Answer:
@@ -31,8 +40,15 @@ def make_answer(
     request = GenerationRequest(
         ID, "m", (1, 2, 3), sampling, timeout_ms=timeout_ms, generates=generates
     )
-    claim = Claim(request, 1, next_sequence, token_ids, text, queued_ms=5)
+    claim = Claim(request, 1, next_sequence, token_ids, text, queued_ms, start)
     return Answer(claim, now_s=0.0)
+
+
+def outcome_of(answer: Answer) -> Outcome:
+    append = answer.drain()
+    assert append is not None
+    assert append.final is not None
+    return append.final.outcome
 
 
 def token(token_id: int, text: str, **fields: object) -> RequestOutput:
@@ -233,3 +249,105 @@ def test_warm_up_completes_without_a_token_and_says_what_it_computed(reason: Fin
     assert (append.final.text, append.final.token_ids) == ("", ())
     usage = append.final.outcome.usage
     assert (usage.cached_tokens, usage.cache_write_tokens, usage.output_tokens) == (1, 2, 0)
+
+
+def test_stages_are_told_when_they_are_reached() -> None:
+    answer = make_answer()
+    answer.take(RequestOutput(ID, admitted_cached_tokens=2), 0.004)
+    answer.take(token(7, "a"), 0.010)
+    answer.take(token(8, "b"), 0.030)
+    first = answer.drain()
+    answer.take(token(9, "c"), 0.040)
+    second = answer.drain()
+
+    assert first is not None
+    assert second is not None
+    assert first.events[0].queue_ms == 9.0
+    assert first.events[-1].ttft_ms == 15.0
+    assert [event.ttft_ms for event in second.events] == [None]
+
+
+def test_take_over_keeps_what_the_reader_was_told_and_counts_its_pause() -> None:
+    """It used to begin anew: a queue of 31 s, no time to the first token, nothing cached."""
+    start = LoggedStart(cached_tokens=2, queue_ms=9.0, ttft_ms=15.0)
+    answer = make_answer(next_sequence=6, text="Hi", token_ids=(7,), start=start, queued_ms=10_000)
+
+    answer.take(RequestOutput(ID, admitted_cached_tokens=0), 0.0)
+    answer.take(token(8, " you"), 0.005)
+    answer.take(token(2, "", finish_reason=FinishReason.STOP), 0.015)
+
+    outcome = outcome_of(answer)
+    timings, usage = outcome.timings, outcome.usage
+    assert (timings.queue_ms, timings.prefill_ms, timings.ttft_ms) == (9.0, 6.0, 15.0)
+    assert timings.tok_s == 0.2  # two more tokens in ten seconds
+    assert timings.itl_p50_ms == 10.0
+    assert (usage.cached_tokens, usage.cache_write_tokens) == (2, 1)
+
+
+def test_first_token_of_a_worker_that_takes_over_before_it_counts_from_the_queue() -> None:
+    start = LoggedStart(cached_tokens=2, queue_ms=9.0)
+    answer = make_answer(next_sequence=3, start=start, queued_ms=10_000)
+
+    answer.take(RequestOutput(ID, admitted_cached_tokens=0), 0.0)
+    answer.take(token(2, "x", finish_reason=FinishReason.STOP), 0.005)
+
+    timings = outcome_of(answer).timings
+    assert (timings.queue_ms, timings.ttft_ms) == (9.0, 10_005.0)
+
+
+moments = st.floats(min_value=-5, max_value=60, allow_nan=False)
+
+
+@given(
+    queued_ms=st.integers(min_value=0, max_value=100_000),
+    start=st.sampled_from([LoggedStart(), LoggedStart(2, 700.25), LoggedStart(2, 700.25, 1300.5)]),
+    admissions=st.lists(moments, min_size=1, max_size=3),
+    tokens=st.lists(moments, min_size=1, max_size=6),
+)
+def test_first_token_comes_after_queue_and_prefill_whatever_clocks_say(
+    queued_ms: int, start: LoggedStart, admissions: Sequence[float], tokens: Sequence[float]
+) -> None:
+    token_ids = (7,) if start.ttft_ms is not None else ()
+    answer = make_answer(next_sequence=6, token_ids=token_ids, start=start, queued_ms=queued_ms)
+
+    for now_s in admissions:  # again after a preemption
+        answer.take(RequestOutput(ID, admitted_cached_tokens=0), now_s)
+    for now_s in tokens:
+        answer.take(token(7, "a"), now_s)
+    append = answer.drain()
+    answer.finish(FinishReason.STOP)
+
+    timings = outcome_of(answer).timings
+    assert timings.queue_ms is not None
+    assert timings.prefill_ms is not None
+    assert timings.ttft_ms is not None
+    assert timings.prefill_ms >= 0
+    assert timings.ttft_ms == pytest.approx(timings.queue_ms + timings.prefill_ms, abs=0.01)
+    assert start.ttft_ms in (None, timings.ttft_ms)
+    assert start.queue_ms in (None, timings.queue_ms)
+    assert append is not None
+    told = [event.ttft_ms for event in append.events if event.ttft_ms is not None]
+    assert told == ([timings.ttft_ms] if start.ttft_ms is None else [])
+    assert timings.tok_s is None or timings.tok_s > 0
+
+
+def test_prefill_is_known_from_its_first_step_to_its_last() -> None:
+    answer = make_answer()
+    answer.take(RequestOutput(ID, admitted_cached_tokens=1), 0.0)
+    seen = [answer.prefill]
+    answer.take(RequestOutput(ID, num_computed_tokens=2), 0.1)
+    seen.append(answer.prefill)
+    answer.take(token(7, "a"), 0.2)
+    seen.append(answer.prefill)
+
+    assert seen == [None, Prefill(1, 1, 3), None]
+
+
+def test_prompt_that_is_computed_again_for_an_answer_that_has_begun_is_no_prefill() -> None:
+    start = LoggedStart(cached_tokens=2, queue_ms=9.0, ttft_ms=15.0)
+    answer = make_answer(next_sequence=6, text="Hi", token_ids=(7,), start=start)
+    answer.take(RequestOutput(ID, admitted_cached_tokens=0), 0.0)
+
+    answer.take(RequestOutput(ID, num_computed_tokens=2), 0.1)
+
+    assert answer.prefill is None

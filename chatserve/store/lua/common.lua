@@ -9,6 +9,7 @@
 --   timeout_ms, deadline_ms        how long after that it must end, and when; neither is often set
 --   route                          which worker should rather take it than another, see claim.lua
 --   epoch, owner                   the current lease; no owner while it is queued
+--   prefill                        how far its owner is with a long prompt, see extend.lua
 --   output_weight                  what its owner is charged for an output token
 --   output_tokens                  how many of them its tenant was charged for
 --   next                           the number of the next event of its log

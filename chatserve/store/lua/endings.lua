@@ -40,10 +40,10 @@ local function finish(id, answer)
   forget_counters(model)
 end
 
--- What the log holds so far: text, token ids as a comma list, their number, cached tokens, and
--- whether the output item has begun.
+-- What the log holds so far: text, token ids as a comma list, their number, cached tokens, timings,
+-- and whether the output item has begun.
 local function logged_answer(id)
-  local texts, ids, num_ids, cached, has_item = {}, {}, 0, 0, false
+  local texts, ids, num_ids, cached, has_item, timings = {}, {}, 0, 0, false, {}
   for _, entry in ipairs(redis.call('XRANGE', KEY.log .. id, '-', '+')) do
     local fields = entry[2]
     for i = 1, #fields, 2 do
@@ -55,12 +55,19 @@ local function logged_answer(id)
         num_ids = num_ids + count_ids(value)
       elseif name == 'c' then
         cached = tonumber(value)
+      elseif name == 'q' then
+        timings.queue_ms = tonumber(value)
+      elseif name == 'f' then
+        timings.ttft_ms = tonumber(value)
       elseif name == 'k' and value == 'response.content_part.added' then
         has_item = true
       end
     end
   end
-  return {text = table.concat(texts), token_ids = table.concat(ids, ','),
+  if timings.ttft_ms then
+    timings.prefill_ms = math.floor((timings.ttft_ms - timings.queue_ms) * 100 + 0.5) / 100
+  end
+  return {text = table.concat(texts), token_ids = table.concat(ids, ','), timings = timings,
     num_token_ids = num_ids, cached_tokens = cached, has_item = has_item}
 end
 
@@ -87,7 +94,7 @@ local function bury(id, finish_reason, error_code, error_message)
     usage = {
       input_tokens = tonumber(redis.call('HGET', KEY.request .. id, 'input_tokens')),
       cached_tokens = answer.cached_tokens, output_tokens = answer.num_token_ids},
-    timings = {},
+    timings = answer.timings,
     error_code = error_code or cjson.null,
     error_message = error_message or cjson.null,
   })
@@ -123,7 +130,7 @@ local function give_back(id)
     bury(id, 'abort')
     return
   end
-  redis.call('HDEL', KEY.request .. id, 'owner')
+  redis.call('HDEL', KEY.request .. id, 'owner', 'prefill')
   keep_alive(id)
   end_lease(id, model, tenant)
   enter_line(id, now_ms() + MAX_WORKERLESS_MS)
