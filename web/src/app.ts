@@ -90,7 +90,7 @@ export class App {
     this.#feed = new AnswerFeed(() => this.connection);
     this.connection = new Connection(openSocket, {
       onLive: () => this.#onLive(),
-      onEvent: (event, atMs) => this.#feed.onEvent(event, atMs),
+      onEvent: (event) => this.#feed.onEvent(event),
       onRefused: (error) => this.login.noteRefusal(error),
     });
     this.current = signal(this.#makeSession());

@@ -96,3 +96,18 @@ test("what went wrong is urgent, and told once", () => {
   announcer.show("next", { ...newAnswer(0), phase: "streaming", text: "x" }, nowMs);
   expect(announcer.urgent.value).toBe("");
 });
+
+test("a lost machine is told once, and again only when that changes", () => {
+  const lost = (numWorkers: number) => ({ ...writing("The"), lost: { numWorkers } });
+
+  expect(hear(writing("The"), lost(0), lost(0), lost(1), lost(1))).toEqual([
+    "The machine that was answering failed; it is being restarted",
+    "The machine that was answering failed; another takes over",
+  ]);
+});
+
+test("the progress of a long prompt is shown and not told", () => {
+  const read = (computed: number): Partial<Answer> => ({ phase: "prefilling", prefill: { computed, total: 9 } });
+
+  expect(hear(read(1), read(5), read(8))).toEqual([]);
+});

@@ -7,10 +7,9 @@ import {
   newAnswer,
   reduceAnswer,
   requestStop,
-  ttftMs,
   type Phase,
 } from "../src/chat/answer";
-import type { GapEvent, QueueEvent } from "../src/wire/protocol";
+import type { GapEvent, PrefillEvent, QueueEvent, WorkerLostEvent } from "../src/wire/protocol";
 import {
   created,
   delta,
@@ -63,17 +62,15 @@ describe("a whole answer", () => {
     expect(fold(wholeAnswer.slice(0, 3)).prompt).toEqual({ total: 40, cached: 32 });
   });
 
-  test("the time to the first token is measured here, and the end does not change it", () => {
-    expect(ttftMs(fold(wholeAnswer.slice(0, 5)))).toBeNull();
-    expect(ttftMs(fold(wholeAnswer.slice(0, end - 1)))).toBe(60);
-    expect(ttftMs(fold(wholeAnswer))).toBe(60);
-  });
+  test("its times are told as they pass, and the end changes none", () => {
+    const known = wholeAnswer.map((_, index) => fold(wholeAnswer.slice(0, index)).timings);
 
-  test("the time to the first token is the server's where the clock here was set back", () => {
-    const setBack = { sentAtMs: 86_400_000, firstTextAtMs: 60 };
-
-    expect(ttftMs({ ...fold(wholeAnswer.slice(0, end - 1)), ...setBack })).toBeNull();
-    expect(ttftMs({ ...fold(wholeAnswer), ...setBack })).toBe(timings.ttft_ms);
+    expect(known.slice(0, 3)).toEqual([null, null, null]);
+    expect(known[3]).toMatchObject({ queue_ms: 2, prefill_ms: null, ttft_ms: null, tok_s: null });
+    for (const times of known.slice(6)) {
+      expect(times).toMatchObject({ queue_ms: 2, prefill_ms: 30, ttft_ms: 32, tok_s: null });
+    }
+    expect(fold(wholeAnswer).timings).toEqual(timings);
   });
 });
 
@@ -82,7 +79,7 @@ describe("delivery", () => {
     for (let index = 0; index < end; index += 1) {
       const before = fold(wholeAnswer.slice(0, index + 1));
 
-      expect(reduceAnswer(before, wholeAnswer[index]!, 999)).toBe(before);
+      expect(reduceAnswer(before, wholeAnswer[index]!)).toBe(before);
     }
   });
 
@@ -91,7 +88,7 @@ describe("delivery", () => {
 
     const twice = fold(wholeAnswer.flatMap((event) => [event, event]));
 
-    expect({ ...twice, firstTextAtMs: once.firstTextAtMs }).toEqual(once);
+    expect(twice).toEqual(once);
   });
 
   test("leaving out any event but the last stops the text there and raises the gap", () => {
@@ -139,9 +136,7 @@ describe("delivery", () => {
   test("an answer of somebody else is followed from its first event", () => {
     const answer = fold(wholeAnswer, followedAnswer("resp_1"));
 
-    expect(answer).toMatchObject({ phase: "completed", text: "Hold the button." });
-    expect(ttftMs(fold(wholeAnswer.slice(0, end - 1), followedAnswer("resp_1")))).toBeNull();
-    expect(ttftMs(fold(wholeAnswer, followedAnswer("resp_1")))).toBe(32);
+    expect(answer).toMatchObject({ phase: "completed", text: "Hold the button.", timings });
   });
 
   test("the full text in the done event wins over the deltas", () => {
@@ -201,6 +196,55 @@ describe("the queue", () => {
     const streaming = fold(wholeAnswer.slice(0, 6));
 
     expect(fold([update(1)], streaming)).toBe(streaming);
+  });
+});
+
+describe("a long prompt", () => {
+  const update = (computed: number): PrefillEvent => ({
+    type: "chatserve:prefill.updated",
+    response_id: "resp_1",
+    cached_tokens: 100,
+    computed_tokens: computed,
+    total_tokens: 2400,
+  });
+  const prefilling = fold(number([created, queued, inProgress]));
+
+  test("is told of until the next event", () => {
+    const reading = fold([update(500), update(1240)], prefilling);
+
+    expect(reading.prefill).toEqual({ computed: 1240, total: 2300 });
+    expect(fold([wholeAnswer[3]!], reading).prefill).toBeNull();
+  });
+
+  test("is no news of an answer that has begun", () => {
+    const streaming = fold(wholeAnswer.slice(0, 6));
+
+    expect(fold([update(500)], streaming)).toBe(streaming);
+  });
+});
+
+describe("a lost worker", () => {
+  const lost = (numWorkers: number): WorkerLostEvent => ({
+    type: "chatserve:worker.lost",
+    response_id: "resp_1",
+    num_workers: numWorkers,
+  });
+
+  test("is told of at any stage, until the next event, and leaves the text alone", () => {
+    for (let length = 1; length < end; length += 1) {
+      const before = fold(wholeAnswer.slice(0, length));
+      const during = fold([lost(0), lost(1)], before);
+      const after = fold(wholeAnswer.slice(length), during);
+
+      expect(during).toEqual({ ...before, queue: null, prefill: null, lost: { numWorkers: 1 } });
+      expect(after).toEqual(fold(wholeAnswer));
+    }
+  });
+
+  test("is no news of an answer that has ended", () => {
+    const answer = fold(wholeAnswer);
+
+    expect(fold([lost(1)], answer)).toBe(answer);
   });
 });
 

@@ -40,3 +40,24 @@ test("only a live connection makes a running answer look like being written", ()
   expect(render(answer, false)).toContain('class="answer"');
   expect(render(answer, false)).toContain("waiting for the connection");
 });
+
+describe("a long prompt", () => {
+  const answer: Answer = { ...newAnswer(0), phase: "prefilling", prefill: { computed: 1240, total: 2300 } };
+
+  test("has a bar that is not read out beside its words", () => {
+    expect(render(answer)).toContain(
+      'reading 1,240 of 2,300 tokens<progress aria-hidden="true" value="1240" max="2300">',
+    );
+  });
+
+  test("has none while nobody knows how far it is", () => {
+    expect(render(answer, false)).not.toContain("<progress");
+    expect(render({ ...answer, isStopping: true, prefill: null })).not.toContain("<progress");
+  });
+});
+
+test("a lost machine is told of below the text that there is", () => {
+  const html = render({ ...newAnswer(0), phase: "streaming", text: "The sea", lost: { numWorkers: 1 } });
+
+  expect(html.indexOf("another takes over")).toBeGreaterThan(html.indexOf("The sea"));
+});

@@ -74,8 +74,8 @@ test("every plural of the English catalogue has the forms that English needs", (
 
 test("another language takes effect in words, plurals, ordinals and numbers", async () => {
   expect(t("common.delete")).toBe("Delete");
-  expect(plural("progress.prefillingTokens", 1)).toBe("prefilling 1 token");
-  expect(plural("progress.prefillingTokens", 2300)).toBe("prefilling 2,300 tokens");
+  expect(plural("progress.prefillingTokens", 1)).toBe("reading 1 token");
+  expect(plural("progress.prefillingTokens", 2300)).toBe("reading 2,300 tokens");
   expect([1, 2, 3, 4, 11, 22].map(ordinal)).toEqual(["1st", "2nd", "3rd", "4th", "11th", "22nd"]);
 
   expect(await speak("de")).toBe(true);

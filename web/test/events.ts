@@ -43,6 +43,7 @@ export const inProgress: Unnumbered = {
   response: response(),
   "chatserve:input_tokens": 40,
   "chatserve:cached_tokens": 32,
+  "chatserve:queue_ms": timings.queue_ms,
 };
 export const itemAdded: Unnumbered = { type: "response.output_item.added" };
 export const partAdded: Unnumbered = { type: "response.content_part.added" };
@@ -51,6 +52,10 @@ export const itemDone: Unnumbered = { type: "response.output_item.done" };
 
 export function delta(text: string): Unnumbered {
   return { type: "response.output_text.delta", delta: text };
+}
+
+export function firstDelta(text: string): Unnumbered {
+  return { ...delta(text), "chatserve:ttft_ms": timings.ttft_ms } as Unnumbered;
 }
 
 export function textDone(text: string): Unnumbered {
@@ -69,7 +74,7 @@ export const wholeAnswer = number([
   inProgress,
   itemAdded,
   partAdded,
-  delta("Hold"),
+  firstDelta("Hold"),
   delta(" the"),
   delta(" button."),
   textDone("Hold the button."),
@@ -78,10 +83,7 @@ export const wholeAnswer = number([
   ended({ status: "completed" }),
 ]);
 
-/** Fold events that arrive 10 ms apart into an answer sent at time 0. */
+/** Fold events into an answer. */
 export function fold(events: readonly AnswerEvent[], start: Answer = newAnswer(0)): Answer {
-  return events.reduce(
-    (answer, event, index) => reduceAnswer(answer, event, 10 * (index + 1)),
-    start,
-  );
+  return events.reduce(reduceAnswer, start);
 }

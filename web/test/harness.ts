@@ -31,7 +31,7 @@ export class Harness {
     this.#feed = new AnswerFeed(() => this.connection);
     this.connection = new Connection(() => this.#openSocket(), {
       onLive: () => this.#feed.onLive(),
-      onEvent: (event, atMs) => this.#feed.onEvent(event, atMs),
+      onEvent: (event) => this.#feed.onEvent(event),
       onRefused: () => undefined,
     });
     this.connection.connect();

@@ -78,7 +78,7 @@ beforeEach(async () => {
   feed = new AnswerFeed(() => connection);
   connection = new Connection(brokenSocket, {
     onLive: () => feed.onLive(),
-    onEvent: (event, atMs) => feed.onEvent(event, atMs),
+    onEvent: (event) => feed.onEvent(event),
     onRefused: () => undefined,
   });
   connection.connect();
@@ -123,6 +123,12 @@ describe("over HTTP an answer", () => {
       stream: true,
     });
     expect(new Headers(stream().init.headers).get("Idempotency-Key")).toMatch(/^[0-9a-f]{32}$/);
+  });
+
+  test("asks to hear between the events too", async () => {
+    await ask();
+
+    expect(new Headers(stream().init.headers).has("x-chatserve-updates")).toBe(true);
   });
 
   test("comes by the same events", async () => {

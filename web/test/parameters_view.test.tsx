@@ -129,7 +129,7 @@ describe("the line under an answer", () => {
   });
 
   test("has no rate before the answer ends", () => {
-    const html = figures({ ...newAnswer(0), phase: "streaming", prompt, firstTextAtMs: 48 });
+    const html = figures({ ...newAnswer(0), phase: "streaming", prompt, timings: { ...timings, ttft_ms: 48, tok_s: null } });
     expect(html).toContain("TTFT 48 ms");
     expect(html).not.toContain("tokens/s");
   });

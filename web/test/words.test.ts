@@ -28,11 +28,26 @@ describe("progress", () => {
     ["next", waiting(0, null), "next in the queue"],
     ["third", waiting(2, 4000), "3rd in the queue, about 4 s"],
     ["twelfth", waiting(11, null), "12th in the queue"],
-    ["prefilling", { ...newAnswer(0), phase: "prefilling" }, "prefilling"],
+    ["prefilling", { ...newAnswer(0), phase: "prefilling" }, "reading the prompt"],
     [
       "prefilling a known prompt",
       { ...newAnswer(0), phase: "prefilling", prompt: { total: 2400, cached: 100 } },
-      "prefilling 2,300 tokens",
+      "reading 2,300 tokens",
+    ],
+    [
+      "prefilling a long prompt",
+      { ...newAnswer(0), phase: "prefilling", prefill: { computed: 1240, total: 2300 } },
+      "reading 1,240 of 2,300 tokens",
+    ],
+    [
+      "another worker takes over",
+      { ...newAnswer(0), phase: "streaming", lost: { numWorkers: 1 } },
+      "The machine that was answering failed; another takes over",
+    ],
+    [
+      "the only worker starts again",
+      { ...newAnswer(0), phase: "prefilling", lost: { numWorkers: 0 } },
+      "The machine that was answering failed; it is being restarted",
     ],
     ["streaming", { ...newAnswer(0), phase: "streaming" }, null],
     ["stopping", requestStop(newAnswer(0)), "stopping"],

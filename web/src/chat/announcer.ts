@@ -24,6 +24,7 @@ export class Announcer {
   #phase: Phase | null = null;
   #answer: Answer | null = null;
   #queueToldAtMs = Number.NEGATIVE_INFINITY;
+  #lossTold = "";
   #timer: ReturnType<typeof setInterval> | undefined;
 
   /** Take note of the last answer on the screen, as it is now. */
@@ -34,6 +35,7 @@ export class Announcer {
     this.#phase = answer?.phase ?? null;
     this.#answer = answer;
     if (answer === null) return this.rest();
+    this.#tellLoss(answer);
     if (answer.phase === "queued") this.#tellQueue(answer, nowMs);
     else if (isNews) this.#tell(answer);
     if (answer.phase === "streaming") this.#timer ??= setInterval(() => this.#tellStill(), stillWritingMs);
@@ -52,6 +54,13 @@ export class Announcer {
       error === null ? "" : t("answer.announce.failed", { reason: errorWords(error) });
     const words = announcement(answer);
     if (words !== null) this.polite.value = words;
+  }
+
+  /** Said when the machine is lost, and when another is there to take over. */
+  #tellLoss(answer: Answer): void {
+    const words = answer.lost === null ? "" : (progressWords(answer, true) ?? "");
+    if (words !== "" && words !== this.#lossTold) this.polite.value = words;
+    this.#lossTold = words;
   }
 
   /** Places in the queue change faster than anybody wants to hear of. */

@@ -5,16 +5,18 @@
  *
  * Owns every rule about partial messages: an event is applied once and in order (its
  * `sequence_number` follows the last one), a repeated event changes nothing, a missing one raises
- * `hasGap` until a replay fills it, and nothing changes after the end. Knows no socket and no
- * clock; the time of arrival is an argument.
+ * `hasGap` until a replay fills it, and nothing changes after the end. What is told between the
+ * events is over with the next one. The figures are the server's alone. Knows no socket and no clock.
  */
 
 import { t } from "../i18n/catalogue";
 import type {
   AnswerEvent,
+  DeltaEvent,
   GapEvent,
   LifecycleEvent,
   NumberedEvent,
+  PrefillEvent,
   WireError,
   WireResponse,
   WireTimings,
@@ -50,15 +52,29 @@ export interface Answer {
   /** The reader asked for the end and the terminal event has not come yet. */
   isStopping: boolean;
   queue: { position: number; etaMs: number | null } | null;
+  /** How far a long prompt is that is being computed; `total` without what was cached. */
+  prefill: { computed: number; total: number } | null;
+  /** The worker that had the answer is gone; so many live that can take it over. */
+  lost: { numWorkers: number } | null;
   /** Known from admission on, before the first token. */
   prompt: PromptTokens | null;
   usage: WireUsage | null;
+  /** As far as they are known: a time is told when it has passed. */
   timings: WireTimings | null;
   /** When this page sent the message; null when it only follows the answer. */
   sentAtMs: number | null;
-  firstTextAtMs: number | null;
   error: AnswerError | null;
 }
+
+const noUpdates = { queue: null, prefill: null, lost: null };
+
+const noTimings: WireTimings = {
+  queue_ms: null,
+  prefill_ms: null,
+  ttft_ms: null,
+  itl_p50_ms: null,
+  tok_s: null,
+};
 
 const blankAnswer: Answer = {
   responseId: null,
@@ -69,12 +85,11 @@ const blankAnswer: Answer = {
   lastSequence: -1,
   hasGap: false,
   isStopping: false,
-  queue: null,
+  ...noUpdates,
   prompt: null,
   usage: null,
   timings: null,
   sentAtMs: null,
-  firstTextAtMs: null,
   error: null,
 };
 
@@ -102,31 +117,22 @@ export function isUnstored(answer: Answer): boolean {
   return isSettled(answer) && answer.sentAtMs !== null && answer.responseId === null;
 }
 
-/**
- * Return milliseconds to the first text, as seen here, else by the server.
- *
- * The server's own measure comes with the end; it must not replace a figure already shown.
- * A device that sets its clock back meanwhile has seen nothing of use.
- */
-export function ttftMs({ sentAtMs, firstTextAtMs, timings }: Answer): number | null {
-  const served = timings?.ttft_ms ?? null;
-  if (sentAtMs === null || firstTextAtMs === null) return served;
-  const seen = firstTextAtMs - sentAtMs;
-  return seen < 0 ? served : seen;
-}
-
-/** Return the answer after one event that arrived at `atMs`. */
-export function reduceAnswer(answer: Answer, event: AnswerEvent, atMs: number): Answer {
+/** Return the answer after one event. */
+export function reduceAnswer(answer: Answer, event: AnswerEvent): Answer {
   if (isSettled(answer)) return answer;
   switch (event.type) {
     case "chatserve:queue.updated":
       return withQueue(answer, event.position, event.eta_ms ?? null);
+    case "chatserve:prefill.updated":
+      return withPrefill(answer, event);
+    case "chatserve:worker.lost":
+      return { ...answer, ...noUpdates, lost: { numWorkers: event.num_workers } };
     case "chatserve:response.gap":
-      return withSnapshot(answer, event, atMs);
+      return withSnapshot(answer, event);
     case "error":
       return failAnswer(answer, toAnswerError(event.error));
     default:
-      return withNumbered(answer, event, atMs);
+      return withNumbered(answer, event);
   }
 }
 
@@ -141,7 +147,7 @@ export function stopUnsent(answer: Answer): Answer {
 }
 
 export function failAnswer(answer: Answer, error: AnswerError): Answer {
-  return { ...answer, phase: "failed", isStopping: false, hasGap: false, queue: null, error };
+  return { ...answer, phase: "failed", isStopping: false, hasGap: false, ...noUpdates, error };
 }
 
 export function toAnswerError(error: WireError | null | undefined): AnswerError {
@@ -156,11 +162,17 @@ function withQueue(answer: Answer, position: number, etaMs: number | null): Answ
   return isWaiting ? { ...answer, phase: "queued", queue: { position, etaMs } } : answer;
 }
 
+function withPrefill(answer: Answer, event: PrefillEvent): Answer {
+  if (answer.phase !== "prefilling") return answer;
+  const total = event.total_tokens - event.cached_tokens;
+  return { ...answer, ...noUpdates, prefill: { computed: event.computed_tokens, total } };
+}
+
 /**
  * The snapshot stands for all events up to its number. It may be a smaller one than was seen: a
  * store that has lost the newest events makes others under their numbers.
  */
-function withSnapshot(answer: Answer, event: GapEvent, atMs: number): Answer {
+function withSnapshot(answer: Answer, event: GapEvent): Answer {
   const isBlank = event.snapshot === "";
   return {
     ...answer,
@@ -169,21 +181,21 @@ function withSnapshot(answer: Answer, event: GapEvent, atMs: number): Answer {
     phase: isBlank ? answer.phase : "streaming",
     lastSequence: event.to,
     hasGap: false,
-    firstTextAtMs: answer.firstTextAtMs ?? (isBlank ? null : atMs),
+    ...noUpdates,
   };
 }
 
-function withNumbered(answer: Answer, event: NumberedEvent, atMs: number): Answer {
+function withNumbered(answer: Answer, event: NumberedEvent): Answer {
   if (typeof event.sequence_number !== "number") return answer;
   if (event.sequence_number <= answer.lastSequence) return answer;
   if (event.sequence_number > answer.lastSequence + 1) {
     return answer.hasGap ? answer : { ...answer, hasGap: true };
   }
-  const next = { ...answer, lastSequence: event.sequence_number, hasGap: false };
-  return { ...next, ...changesOf(next, event, atMs) };
+  const next = { ...answer, ...noUpdates, lastSequence: event.sequence_number, hasGap: false };
+  return { ...next, ...changesOf(next, event) };
 }
 
-function changesOf(answer: Answer, event: NumberedEvent, atMs: number): Partial<Answer> {
+function changesOf(answer: Answer, event: NumberedEvent): Partial<Answer> {
   switch (event.type) {
     case "response.created":
       return onCreated(event.response);
@@ -192,9 +204,9 @@ function changesOf(answer: Answer, event: NumberedEvent, atMs: number): Partial<
     case "response.in_progress":
       return onInProgress(event);
     case "response.output_text.delta":
-      return onText(answer, answer.text + event.delta, atMs);
+      return { ...onText(answer, answer.text + event.delta), ...onFirstToken(answer, event) };
     case "response.output_text.done":
-      return onText(answer, event.text, atMs);
+      return onText(answer, event.text);
     case "response.completed":
     case "response.incomplete":
     case "response.failed":
@@ -216,7 +228,12 @@ function onInProgress(event: LifecycleEvent): Partial<Answer> {
   const total = event["chatserve:input_tokens"];
   const cached = event["chatserve:cached_tokens"];
   const isKnown = total !== undefined && cached !== undefined;
-  return { phase: "prefilling", queue: null, prompt: isKnown ? { total, cached } : null };
+  const queueMs = event["chatserve:queue_ms"] ?? null;
+  return {
+    phase: "prefilling",
+    prompt: isKnown ? { total, cached } : null,
+    timings: queueMs === null ? null : { ...noTimings, queue_ms: queueMs },
+  };
 }
 
 /** Return the prompt's part of a usage object. */
@@ -224,9 +241,15 @@ export function promptOf(usage: WireUsage): PromptTokens {
   return { total: usage.input_tokens, cached: usage.input_tokens_details.cached_tokens };
 }
 
-function onText(answer: Answer, text: string, atMs: number): Partial<Answer> {
-  if (text === answer.text) return {};
-  return { phase: "streaming", queue: null, text, firstTextAtMs: answer.firstTextAtMs ?? atMs };
+function onText(answer: Answer, text: string): Partial<Answer> {
+  return text === answer.text ? {} : { phase: "streaming", text };
+}
+
+function onFirstToken({ timings }: Answer, event: DeltaEvent): Partial<Answer> {
+  const ttftMs = event["chatserve:ttft_ms"];
+  if (ttftMs === undefined) return {};
+  const prefillMs = timings?.queue_ms == null ? null : ttftMs - timings.queue_ms;
+  return { timings: { ...(timings ?? noTimings), prefill_ms: prefillMs, ttft_ms: ttftMs } };
 }
 
 function onEnd(answer: Answer, response: WireResponse): Partial<Answer> {
@@ -234,7 +257,6 @@ function onEnd(answer: Answer, response: WireResponse): Partial<Answer> {
   return {
     phase,
     isStopping: false,
-    queue: null,
     usage: response.usage ?? null,
     timings: response["chatserve:timings"] ?? null,
     prompt: response.usage ? promptOf(response.usage) : answer.prompt,

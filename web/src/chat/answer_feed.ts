@@ -58,7 +58,6 @@ export interface Turn {
 interface Arrival {
   followed: Followed;
   event: AnswerEvent;
-  atMs: number;
 }
 
 export class AnswerFeed {
@@ -121,11 +120,11 @@ export class AnswerFeed {
     for (const followed of this.#followed.values()) this.#speak(followed);
   }
 
-  onEvent(event: ServerEvent, atMs: number): void {
+  onEvent(event: ServerEvent): void {
     if (!isAnswerEvent(event)) return;
     const followed = this.#followed.get(event.stream_id ?? "");
     if (followed === undefined) return;
-    this.#arrivals.push({ followed, event, atMs });
+    this.#arrivals.push({ followed, event });
     this.#scheduleDrain();
   }
 
@@ -179,14 +178,14 @@ export class AnswerFeed {
     });
   }
 
-  #apply({ followed, event, atMs }: Arrival): void {
+  #apply({ followed, event }: Arrival): void {
     const before = followed.answer.value;
     if (isSettled(before)) return;
     if (event.type === "error" && before.responseId !== null) {
       followed.hooks.onLost(followed);
       return;
     }
-    const after = reduceAnswer(before, event, atMs);
+    const after = reduceAnswer(before, event);
     followed.answer.value = after;
     if (after.hasGap && !before.hasGap) this.#sendResume(followed);
     if (before.responseId === null && after.responseId !== null) this.#onAccepted(followed);

@@ -5,12 +5,13 @@
  */
 
 import { formatCount, formatDuration, formatRate, ordinal, plural, t, tryText } from "../i18n/catalogue";
-import { ttftMs, type Answer, type AnswerError } from "./answer";
+import type { Answer, AnswerError } from "./answer";
 
 /** Return the state of an answer that has no text to speak for it, or null. */
 export function progressWords(answer: Answer, isLive: boolean): string | null {
   if (answer.isStopping) return t("progress.stopping");
   if (!isLive) return t("progress.disconnected");
+  if (answer.lost !== null) return lostWords(answer.lost);
   switch (answer.phase) {
     case "sending":
       return t("progress.sending");
@@ -23,7 +24,15 @@ export function progressWords(answer: Answer, isLive: boolean): string | null {
   }
 }
 
-function prefillWords({ prompt }: Answer): string {
+function lostWords({ numWorkers }: { numWorkers: number }): string {
+  return t(numWorkers > 0 ? "progress.takenOver" : "progress.restarted");
+}
+
+function prefillWords({ prompt, prefill }: Answer): string {
+  if (prefill !== null) {
+    const { computed, total } = prefill;
+    return t("progress.prefillingPart", { computed: formatCount(computed), total: formatCount(total) });
+  }
   if (prompt === null) return t("progress.prefilling");
   return plural("progress.prefillingTokens", prompt.total - prompt.cached);
 }
@@ -46,7 +55,7 @@ export function namedFigures(answer: Answer): [name: string, value: string][] {
     [t("figures.answerTokens"), usage && formatCount(usage.output_tokens)],
     [t("figures.queue"), durationOrNull(timings?.queue_ms)],
     [t("figures.prefill"), durationOrNull(timings?.prefill_ms)],
-    [t("figures.ttftFull"), durationOrNull(ttftMs(answer))],
+    [t("figures.ttftFull"), durationOrNull(timings?.ttft_ms)],
     [t("figures.itl"), durationOrNull(timings?.itl_p50_ms)],
     [t("figures.rateFull"), timings?.tok_s == null ? null : formatRate(timings.tok_s)],
   ];

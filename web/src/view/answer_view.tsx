@@ -57,7 +57,12 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
       data-key={entry.key}
     >
       {text !== "" && <AnswerText text={text} isGrowing={!isDone} />}
-      {!isDone && progress !== null && <p class="progress">{progress}</p>}
+      {!isDone && progress !== null && (
+        <p class="progress">
+          {progress}
+          {isWriting && <PrefillBar answer={answer} />}
+        </p>
+      )}
       {answer.error !== null && (
         <Failure answer={answer} onRetry={isLast ? () => void app.retry() : null} />
       )}
@@ -77,6 +82,12 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
       )}
     </article>
   );
+}
+
+/** The words beside it say the same; a bar that moves would be read or beeped out at every step. */
+function PrefillBar({ answer: { prefill } }: { answer: Answer }) {
+  if (prefill === null) return null;
+  return <progress aria-hidden="true" value={prefill.computed} max={prefill.total} />;
 }
 
 interface FooterProps {

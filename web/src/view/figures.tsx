@@ -1,18 +1,18 @@
 /**
  * The line under an answer: how much of the prompt was cached, how soon and how fast it came.
  *
- * It appears with the first token. The rate and the time in the queue are not known until the answer
- * ends, and left out until then: pieces of text are not tokens, so what the page could count would
- * jump to the server's figure at the end.
+ * It appears with the first token. Every figure is the server's, taken once, so that none of them
+ * changes at the end or after a reload. The rate is not known until the answer ends, and left out
+ * until then: pieces of text are not tokens, so what the page could count would be another figure.
  */
 
-import { ttftMs, type Answer, type PromptTokens } from "../chat/answer";
+import type { Answer, PromptTokens } from "../chat/answer";
 import { figuresInFull } from "../chat/answer_words";
 import { formatCount, formatDuration, formatRate, t } from "../i18n/catalogue";
 
 export function Figures({ answer, onInspect }: { answer: Answer; onInspect: () => void }) {
   const { prompt, timings } = answer;
-  const ttft = ttftMs(answer);
+  const ttft = timings?.ttft_ms ?? null;
   const rate = timings?.tok_s ?? null;
   const queueMs = Math.round(timings?.queue_ms ?? 0);
   return (

@@ -3,10 +3,13 @@
 import { call, request, toApiError, type RequestParts } from "./api";
 import type { CreateMessage } from "./protocol";
 
+/** Asks for the events without a number as well, which a socket has anyway. */
+const updatesToo = { "x-chatserve-updates": "1" };
+
 /** Ask for an answer as a stream of its events; asking again with the same message is no second answer. */
 export function streamNewAnswer(message: CreateMessage, signal: AbortSignal): Promise<Response> {
   const { type: _type, stream_id: _lane, event_id: key, ...body } = message;
-  const headers = { "Idempotency-Key": key };
+  const headers = { ...updatesToo, "Idempotency-Key": key };
   return stream("POST", "v1/responses", { body: { ...body, stream: true }, headers, signal });
 }
 
@@ -18,7 +21,8 @@ export function streamAnswer(
 ): Promise<Response> {
   const query = new URLSearchParams({ stream: "true" });
   if (startingAfter !== undefined) query.set("starting_after", String(startingAfter));
-  return stream("GET", `v1/responses/${encodeURIComponent(responseId)}?${query}`, { signal });
+  const path = `v1/responses/${encodeURIComponent(responseId)}?${query}`;
+  return stream("GET", path, { headers: updatesToo, signal });
 }
 
 export async function cancelAnswer(responseId: string): Promise<void> {

@@ -51,7 +51,7 @@ export type ConnectionState =
 
 export interface ConnectionListener {
   onLive(): void;
-  onEvent(event: ServerEvent, atMs: number): void;
+  onEvent(event: ServerEvent): void;
   /** A request over HTTP was refused, for the reason that a socket would be. */
   onRefused(error: ApiError): void;
 }
@@ -144,7 +144,7 @@ export class Connection {
       this.maxMessageBytes.value = event.limits?.max_message_bytes ?? null;
     }
     if (event.type === "chatserve:goaway") this.#moveOn(broken);
-    else this.#listener.onEvent(event, Date.now());
+    else this.#listener.onEvent(event);
   }
 
   #becomeLive(): void {

@@ -64,11 +64,14 @@ export interface LifecycleEvent extends Numbered {
   response: WireResponse;
   "chatserve:input_tokens"?: number;
   "chatserve:cached_tokens"?: number;
+  "chatserve:queue_ms"?: number | null;
 }
 
 export interface DeltaEvent extends Numbered {
   type: "response.output_text.delta";
   delta: string;
+  /** On the first one. */
+  "chatserve:ttft_ms"?: number;
 }
 
 export interface TextDoneEvent extends Numbered {
@@ -104,6 +107,25 @@ export interface QueueEvent extends Framed {
   eta_ms?: number | null;
 }
 
+/** The prompt takes more than one step: so much is computed of what was not cached. */
+export interface PrefillEvent extends Framed {
+  type: "chatserve:prefill.updated";
+  response_id: string;
+  cached_tokens: number;
+  computed_tokens: number;
+  total_tokens: number;
+}
+
+/** The worker that had the answer is silent or gone; so many live that can take it over. */
+export interface WorkerLostEvent extends Framed {
+  type: "chatserve:worker.lost";
+  response_id: string;
+  num_workers: number;
+}
+
+/** What is told between the numbered events, and is over with the next of them. */
+export type UpdateEvent = QueueEvent | PrefillEvent | WorkerLostEvent;
+
 export interface ErrorEvent extends Framed {
   type: "error";
   status?: number;
@@ -118,7 +140,7 @@ export interface OpenedEvent {
 
 export type ServiceEvent = OpenedEvent | { type: "chatserve:pong" | "chatserve:goaway" };
 
-export type AnswerEvent = NumberedEvent | GapEvent | QueueEvent | ErrorEvent;
+export type AnswerEvent = NumberedEvent | GapEvent | UpdateEvent | ErrorEvent;
 export type ServerEvent = AnswerEvent | ServiceEvent;
 
 export interface CreateMessage {
