@@ -15,12 +15,11 @@ import { roomFor } from "./input/message_size";
 import { Unsent } from "./input/unsent";
 import { plural, t } from "./i18n/catalogue";
 import { Login } from "./login";
-import { OpenSession, type AnswerOptions } from "./chat/open_session";
+import { OpenSession } from "./chat/open_session";
 import { dropLeftChoices, takeOverLeftChoices } from "./parameters/left_choices";
-import { obstacleOfChoices } from "./parameters/obstacle";
+import { NewChat } from "./parameters/new_chat";
+import { NextAnswer } from "./parameters/next_answer";
 import { Offer } from "./parameters/offer";
-import { promptField } from "./parameters/personas";
-import { fieldsToSend } from "./parameters/sampling";
 import { Undo } from "./undo";
 import { watchWaking } from "./waking";
 import type { WireConversation } from "./wire/protocol";
@@ -44,33 +43,20 @@ export class App {
     () => this.#onOtherUser(),
   );
   readonly drafts = new Drafts();
-  readonly belongings = new Belongings(this.login, this.drafts, this.lastSeen);
-  readonly offer = new Offer(this.login, () => this.model.value === null);
   readonly unsent = new Unsent(this.drafts);
+  readonly belongings = new Belongings(this.login, this.unsent, this.lastSeen);
+  readonly offer: Offer = new Offer(this.login, () => this.next.model.value === null);
+  readonly next = new NextAnswer(() => this.current.value.parameters.choices.value, this.offer);
   readonly layout = new Layout();
   readonly place = signal<Place>({ kind: "chat", sessionId: null, itemId: null });
   readonly current: Signal<OpenSession>;
-  /** The model of the conversation on the screen; none while the one that was chosen is away. */
-  readonly model = computed(() => {
-    const { value: models } = this.offer.models;
-    const { model: chosen } = this.current.value.parameters.choices.value;
-    return (chosen === null ? models[0] : models.find(({ id }) => id === chosen)) ?? null;
+  /** The reader has deleted the conversation on the screen; it may be had back for a moment. */
+  readonly isDeleted = computed(() => {
+    const { value: sessionId } = this.current.value.id;
+    return sessionId !== null && this.list.isHidden(sessionId);
   });
-  /** Why the conversation cannot go on as the reader chose, in a sentence; null while it can. */
-  readonly choiceProblem = computed(() => {
-    const { choices } = this.current.value.parameters;
-    const { models, personas } = this.offer;
-    return obstacleOfChoices(choices.value, models.value, personas.list.value);
-  });
-  /** What the next answer is asked for with; null while it cannot be asked for. */
-  readonly options = computed<AnswerOptions | null>(() => {
-    const { value: model } = this.model;
-    if (model === null || this.choiceProblem.value !== null) return null;
-    const { persona, fields } = this.current.value.parameters.choices.value;
-    const prompt = persona && promptField(persona, this.offer.personas.find(persona.name));
-    const sampling = fieldsToSend(model["chatserve:sampling"] ?? [], fields);
-    return { model: model.id, fields: { ...sampling, ...(prompt && { prompt }) } };
-  });
+  /** The first field of the persona that has no value shall have the focus. */
+  readonly asksForVariables = signal(false);
   /** The answer that the reader wants to see the figures of; null for the last one. */
   readonly inspected = signal<{ readonly key: string } | null>(null);
   /** The new chat on the screen stands for a conversation that the reader cannot open. */
@@ -78,6 +64,7 @@ export class App {
   readonly undo = new Undo();
   readonly #feed: AnswerFeed;
   readonly #inStep: InStep;
+  readonly #newChat: NewChat;
   /** Sessions whose answer runs while the reader looks elsewhere. */
   readonly #background = new Set<OpenSession>();
   /** Until the connection is there for the first time. */
@@ -93,7 +80,8 @@ export class App {
       onEvent: (event) => this.#feed.onEvent(event),
       onRefused: (error) => this.login.noteRefusal(error),
     });
-    this.current = signal(this.#makeSession());
+    this.#newChat = new NewChat(this.drafts, () => this.#makeSession());
+    this.current = signal(this.#newChat.session);
     this.#inStep = new InStep(this.lastSeen, this.list, {
       current: () => this.current.value,
       isLive: () => this.connection.isLive,
@@ -106,6 +94,7 @@ export class App {
     window.addEventListener("hashchange", () => this.#route());
     window.addEventListener("offline", () => this.connection.goOffline());
     window.addEventListener("pagehide", () => this.#onHide());
+    window.addEventListener("storage", (event) => this.unsent.follow(event));
     watchWaking(() => this.#onWake());
     this.#inStep.start();
     takeOverLeftChoices();
@@ -117,12 +106,18 @@ export class App {
     this.offer.refresh();
   }
 
-  /** Answer with a persona; where it asks for values, show where they are given. */
+  /** Answer with a persona, and ask for what it needs. */
   choosePersona(name: string | null): void {
-    const session = this.current.value;
-    session.parameters.choosePersona(name);
-    const isAsking = session.entries.value.length > 0 && this.choiceProblem.value !== null;
-    if (isAsking) this.layout.showInspector();
+    this.current.value.parameters.choosePersona(name);
+    this.askForVariables();
+  }
+
+  /** Show where the values that the persona needs are given, if there are any to be given. */
+  askForVariables(): void {
+    this.asksForVariables.value = this.next.isVariableMissing.value;
+    // A new chat has the fields on the page.
+    const hasFields = this.current.value.entries.value.length === 0;
+    if (this.next.isVariableMissing.value && !hasFields) this.layout.showInspector();
   }
 
   /** Show the inspector on one answer. */
@@ -142,6 +137,7 @@ export class App {
     if (this.current.value.id.value === sessionId) this.newChat();
     this.undo.add({
       words: t("list.deleted", { title }),
+      sessionId,
       restore: () => this.list.unhide(sessionId),
       commit: () => this.#removeSession(sessionId),
     });
@@ -160,6 +156,8 @@ export class App {
   async #removeSession(sessionId: string): Promise<void> {
     await this.list.remove(sessionId);
     this.#leaveNothingOf(sessionId);
+    const { id, load } = this.current.value;
+    if (id.value === sessionId) load.value = { kind: "missing" };
     for (const session of this.#background) {
       if (session.id.value === sessionId) this.#forget(session);
     }
@@ -178,11 +176,10 @@ export class App {
 
   /** Send what stands in the composer. */
   async sendDraft(): Promise<void> {
-    const sessionId = this.current.value.id.value;
-    const message = this.unsent.messageOf(sessionId);
-    if (this.options.value === null || this.unsent.isEmpty(sessionId)) return;
-    this.unsent.clear(sessionId);
-    await this.send(message);
+    const { id, running } = this.current.value;
+    const isFree = this.next.options.value !== null && running.value === null;
+    if (!isFree || this.unsent.isLoading.value || this.unsent.isEmpty(id.value)) return;
+    await this.send(this.unsent.take(id.value));
   }
 
   /** Attach files to the message in the composer. */
@@ -193,32 +190,37 @@ export class App {
   }
 
   async send(text: string): Promise<void> {
-    const options = this.options.value;
+    const options = this.next.options.value;
     if (options !== null) await this.current.value.send(text, options);
   }
 
   async retry(): Promise<void> {
-    const options = this.options.value;
+    const options = this.next.options.value;
     const session = this.current.value;
-    const sessionId = session.id.value;
+    const message = session.unstoredMessage();
     if (options === null) return;
-    // The message that the refusal put back is about to be sent; a different one stays.
-    if (this.unsent.messageOf(sessionId) === session.lastMessage()) this.unsent.clear(sessionId);
+    if (message !== null) this.unsent.takeAgain(session.id.value, message);
     await session.retry(options);
   }
 
+  /** Say a message otherwise; what was written stays in its editor until the server has it. */
   async rewrite(key: string, text: string): Promise<void> {
-    const options = this.options.value;
-    if (options !== null) await this.current.value.rewrite(key, text, options);
+    const options = this.next.options.value;
+    if (options === null) return;
+    try {
+      await this.current.value.rewrite(key, text, options);
+    } catch (error) {
+      this.unsent.problem.value = error instanceof Error ? error.message : String(error);
+    }
   }
 
   async regenerate(key: string): Promise<void> {
-    const options = this.options.value;
+    const options = this.next.options.value;
     if (options !== null) await this.current.value.regenerate(key, options);
   }
 
   async continueAnswer(key: string): Promise<void> {
-    const options = this.options.value;
+    const options = this.next.options.value;
     if (options !== null) await this.current.value.continueAnswer(key, options);
   }
 
@@ -243,18 +245,11 @@ export class App {
   #open(sessionId: string | null): void {
     const previous = this.current.value;
     this.hasMissed.value = false;
-    const next = sessionId === null ? this.#chatAfter(previous) : this.#stored(sessionId);
+    const next = sessionId === null ? this.#newChat.after(previous) : this.#stored(sessionId);
     this.current.value = next;
+    if (previous === next) return;
     if (previous.running.value !== null) this.#background.add(previous);
     else previous.close();
-  }
-
-  /** Return a new chat; it begins as the last one did, so that it shares what is computed. */
-  #chatAfter(previous: OpenSession): OpenSession {
-    const session = this.#makeSession();
-    session.systemPrompt.value = previous.systemPrompt.value;
-    session.parameters.beginAs(previous.parameters);
-    return session;
   }
 
   #stored(sessionId: string): OpenSession {
@@ -273,6 +268,7 @@ export class App {
       onCreated: (session, stored) => this.#onCreated(session, stored),
       onMissing: (session) => this.#onMissing(session),
       onChanged: (session) => this.#onChanged(session),
+      onAccepted: ({ id }, accepted) => this.unsent.onAccepted(id.value, accepted),
       onRefused: (session, text) => this.#onRefused(session, text),
     });
   }
@@ -285,16 +281,17 @@ export class App {
   #onCreated(session: OpenSession, stored: WireConversation): void {
     this.list.add(stored);
     this.#inStep.tell({ kind: "changed", sessionId: stored.id });
+    this.unsent.redirect(session.lastMessage() ?? "", stored.id);
     if (session !== this.current.value) return;
     this.#readdress(stored.id);
-    this.unsent.move(null, stored.id);
+    this.unsent.readdress(null, stored.id);
   }
 
   /** An address that leads nowhere is none to come back to; what was written there is not lost. */
   #onMissing(session: OpenSession): void {
     if (session !== this.current.value) return;
     this.#readdress(null);
-    this.unsent.move(session.id.value, null);
+    this.unsent.readdress(session.id.value, null);
     this.#open(null);
     this.hasMissed.value = true;
   }
@@ -308,7 +305,7 @@ export class App {
   #onRefused(session: OpenSession, text: string): void {
     this.#background.delete(session);
     if (session === this.current.value) this.#withdraw(session);
-    this.unsent.putBack(session.id.value, text);
+    this.unsent.onRefused(session.id.value, text);
     // What was asked for may be gone.
     this.offer.refresh();
   }
@@ -317,12 +314,12 @@ export class App {
     const sessionId = session.withdraw();
     if (sessionId === null) return;
     this.#readdress(null);
-    this.unsent.move(sessionId, null);
+    this.unsent.readdress(sessionId, null);
     this.#removeSession(sessionId).catch(() => this.list.refresh());
   }
 
   #leaveNothingOf(sessionId: string): void {
-    this.unsent.clear(sessionId);
+    this.unsent.clearSession(sessionId);
     void this.lastSeen.forget(sessionId);
     this.#inStep.tell({ kind: "deleted", sessionId });
   }
@@ -334,7 +331,9 @@ export class App {
   }
 
   async #identify(): Promise<void> {
-    if (await this.belongings.identify()) void this.offer.refreshPersonas();
+    if (!(await this.belongings.identify())) return;
+    this.#newChat.restore();
+    void this.offer.refreshPersonas();
   }
 
   #onChanged(session: OpenSession): void {
@@ -348,9 +347,6 @@ export class App {
   #onHide(): void {
     if (this.belongings.isLeaving) return;
     this.undo.finish();
-    for (const session of [this.current.value, ...this.#background]) {
-      for (const text of session.unaccepted()) this.unsent.putBack(session.id.value, text);
-    }
     this.drafts.keep();
     if (!this.login.isNeeded.value) this.current.value.parameters.leave();
   }

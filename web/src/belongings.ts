@@ -8,21 +8,21 @@
 
 import { effect } from "@preact/signals";
 
-import type { Drafts } from "./input/drafts";
+import type { Unsent } from "./input/unsent";
 import { eraseStorage } from "./kept";
 import { nobody, type Login } from "./login";
 import type { LastSeen } from "./sessions/last_seen";
 
 export class Belongings {
   readonly #login: Login;
-  readonly #drafts: Drafts;
+  readonly #unsent: Unsent;
   readonly #lastSeen: LastSeen;
   #isIdentifying = false;
   #isLeaving = false;
 
-  constructor(login: Login, drafts: Drafts, lastSeen: LastSeen) {
+  constructor(login: Login, unsent: Unsent, lastSeen: LastSeen) {
     this.#login = login;
-    this.#drafts = drafts;
+    this.#unsent = unsent;
     this.#lastSeen = lastSeen;
   }
 
@@ -52,8 +52,7 @@ export class Belongings {
       this.startOver();
       return false;
     }
-    this.#drafts.restore(owner);
-    void this.#lastSeen.belongTo(owner);
+    await this.#unsent.restore(owner, this.#lastSeen.belongTo(owner));
     return true;
   }
 
@@ -65,7 +64,7 @@ export class Belongings {
 
   async leaveNothing(): Promise<void> {
     this.#isLeaving = true;
-    this.#drafts.erase();
+    this.#unsent.erase();
     await this.#lastSeen.belongTo(nobody);
   }
 

@@ -13,6 +13,8 @@ const problemMs = 8_000;
 export interface Removal {
   /** What was taken away, in words. */
   readonly words: string;
+  /** The session that was taken away, if it was one. */
+  readonly sessionId?: string;
   /** Show it again. */
   restore(): void;
   /** Take it away for good. */

@@ -7,7 +7,10 @@ import type { AnswerEntry } from "../src/chat/entries";
 import type { App } from "../src/app";
 import { AnswerView } from "../src/view/answer_view";
 
-const app = { current: signal({ editing: signal(null) }) } as unknown as App;
+const app = {
+  current: signal({ id: signal("conv_1"), editing: signal(null), nameOf: (key: string) => key }),
+  unsent: { isEmpty: () => true },
+} as unknown as App;
 
 function entryOf(answer: Answer): AnswerEntry {
   const key = "answer-1";

@@ -1,9 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 import { App } from "../src/app";
+import { placeOfEdit, placeOfHeld } from "../src/input/places";
 import { Settings } from "../src/settings";
 import {
+  FakeLocks,
   FakeSocket,
+  FakeTab,
   fakeBrowser,
   fakeStore,
   fakeWindow,
@@ -59,16 +62,63 @@ test("an address opens its session", async () => {
   expect(app.current.value.entries.value).toHaveLength(1);
 });
 
-test("a new chat begins with the system prompt of the one before", async () => {
-  await start();
-  app.current.value.systemPrompt.value = "Be brief.";
-  await app.send("Hello");
+describe("a new chat", () => {
+  test("has nothing but the model of the one before", async () => {
+    store.models = [{ id: "tiny" }, { id: "large" }];
+    await start();
+    const { parameters, systemPrompt } = app.current.value;
+    systemPrompt.value = "Be brief.";
+    parameters.chooseModel("large");
+    parameters.setField("temperature", 0);
+    await app.send("Hello");
 
-  app.newChat();
+    app.newChat();
 
-  expect(app.current.value.id.value).toBeNull();
-  expect(app.current.value.entries.value).toEqual([]);
-  expect(app.current.value.systemPrompt.value).toBe("Be brief.");
+    expect(app.current.value.id.value).toBeNull();
+    expect(app.current.value.entries.value).toEqual([]);
+    expect(app.current.value.systemPrompt.value).toBe("");
+    expect(app.current.value.parameters.choices.value).toEqual({
+      model: "large",
+      persona: null,
+      fields: {},
+    });
+  });
+
+  test("is as the reader left it when they looked elsewhere, until it is sent", async () => {
+    await start();
+    app.current.value.systemPrompt.value = "Be brief.";
+    app.current.value.parameters.setField("temperature", 0);
+    address.goTo("#/c/conv_1");
+
+    app.newChat();
+    const { systemPrompt, parameters } = app.current.value;
+    const left = [systemPrompt.value, parameters.choices.value.fields];
+    await app.send("Hello");
+    app.newChat();
+
+    expect(left).toEqual(["Be brief.", { temperature: 0 }]);
+    expect(app.current.value.systemPrompt.value).toBe("");
+  });
+
+  test("is as the reader left it after a reload", async () => {
+    const locks = new FakeLocks();
+    const tab = new FakeTab();
+    tab.enter(locks, new Map());
+    await start();
+    app.current.value.systemPrompt.value = "Be brief.";
+    app.current.value.parameters.setField("temperature", 0);
+    await vi.advanceTimersByTimeAsync(500);
+    locks.release(tab);
+
+    app = new App(() => socket as unknown as WebSocket, new Settings());
+    await start();
+
+    expect(app.current.value.systemPrompt.value).toBe("Be brief.");
+    expect(app.current.value.parameters.choices.value.fields).toEqual({ temperature: 0 });
+    expect(app.next.numChanged.value).toBe(0);
+    app.offer.models.value = [{ id: "tiny", "chatserve:sampling": Object.values(fields) }];
+    expect(app.next.numChanged.value).toBe(1);
+  });
 });
 
 test("a session whose answer runs is the same one when the reader comes back", async () => {
@@ -123,6 +173,29 @@ describe("deleting the session on the screen", () => {
     await settle();
 
     expect(store.calls).toContain(deletion);
+  });
+
+  test("shows that it is deleted where the reader goes back to it, with its draft kept", async () => {
+    app.drafts.set("conv_1", "More");
+    address.goTo("#/c/conv_1");
+    const { isDeleted } = app;
+    const before = [isDeleted.value, app.undo.offer.value?.sessionId];
+
+    app.undo.undo();
+
+    expect(before).toEqual([true, "conv_1"]);
+    expect(isDeleted.value).toBe(false);
+    expect(app.drafts.of("conv_1")).toBe("More");
+  });
+
+  test("leaves nothing to see, or of its draft, once it is final", async () => {
+    app.drafts.set("conv_1", "More");
+    address.goTo("#/c/conv_1");
+    await vi.advanceTimersByTimeAsync(8_500);
+
+    expect(app.isDeleted.value).toBe(false);
+    expect(app.current.value.load.value.kind).toBe("missing");
+    expect(app.drafts.of("conv_1")).toBe("");
   });
 
   test("can be taken back", async () => {
@@ -193,6 +266,40 @@ describe("a refused message", () => {
     await settle();
 
     expect(app.drafts.of("conv_1")).toBe("Something new");
+    expect(app.drafts.of(placeOfHeld("conv_1"))).toBe("Much too long");
+  });
+
+  test("in the place of another one is in its editor, not in the composer", async () => {
+    store.items = [storedItem("user", "Hello", "msg_1"), storedItem("assistant", "Hi!", "msg_2")];
+    location.hash = "#/c/conv_1";
+    await start();
+    app.unsent.put(placeOfEdit("conv_1", "msg_1"), "Much too long", []);
+
+    void app.rewrite("msg_1", "Much too long");
+    await settle();
+    socket.receive({ type: "error", stream_id: "answer-1", error: refusal });
+    await settle();
+
+    expect(app.drafts.of("conv_1")).toBe("");
+    expect(app.drafts.of(placeOfEdit("conv_1", "msg_1"))).toBe("Much too long");
+  });
+
+  test("that is an answer said otherwise is told of, and kept", async () => {
+    store.items = [storedItem("user", "Hello", "msg_1"), storedItem("assistant", "Hi!", "msg_2")];
+    location.hash = "#/c/conv_1";
+    await start();
+    const place = placeOfEdit("conv_1", "msg_2");
+    app.unsent.put(place, "Good day!", []);
+    store.refusal = { status: 503, code: "store_unavailable", message: "The store is away." };
+
+    await app.rewrite("msg_2", "Good day!");
+    const refused = [app.unsent.problem.value, app.drafts.of(place)];
+    store.refusal = null;
+    store.items = [storedItem("assistant", "Good day!", "msg_3")];
+    await app.rewrite("msg_2", "Good day!");
+
+    expect(refused).toEqual(["The store is away.", "Good day!"]);
+    expect(app.drafts.of(place)).toBe("");
   });
 
   test("that is retried leaves the composer", async () => {
@@ -277,7 +384,7 @@ test("models are asked for again until one is ready", async () => {
 
   expect(before).toBe("The model is loading…");
   expect(app.offer.problem.value).toBeNull();
-  expect(app.model.value?.id).toBe("tiny");
+  expect(app.next.model.value?.id).toBe("tiny");
 });
 
 test("a gateway that refuses the page says why", async () => {
@@ -316,20 +423,6 @@ describe("what is chosen for a conversation", () => {
     expect(sent()[0]).not.toHaveProperty("prompt");
   });
 
-  test("carries over to a new chat, and changes there leave the old one alone", async () => {
-    await start();
-    const old = app.current.value;
-    old.parameters.chooseModel("large");
-    old.parameters.setField("temperature", 0);
-
-    app.newChat();
-    app.current.value.parameters.setField("temperature", 1);
-    await app.send("Hello");
-
-    expect(sent()[0]).toMatchObject({ model: "large", temperature: 1 });
-    expect(old.parameters.choices.value.fields).toEqual({ temperature: 0 });
-  });
-
   test("is not replaced by another model when the chosen one goes, and holds when it is back", async () => {
     await start();
     app.current.value.parameters.chooseModel("large");
@@ -341,8 +434,8 @@ describe("what is chosen for a conversation", () => {
     app.drafts.set(null, "Hello");
     await app.sendDraft();
 
-    expect(app.model.value).toBeNull();
-    expect(app.choiceProblem.value).toContain("large");
+    expect(app.next.model.value).toBeNull();
+    expect(app.next.problem.value).toContain("large");
     expect(app.drafts.of(null)).toBe("Hello");
     expect(sent()).toEqual([]);
 
@@ -350,8 +443,8 @@ describe("what is chosen for a conversation", () => {
     app.offer.refresh();
     await settle();
 
-    expect(app.choiceProblem.value).toBeNull();
-    expect(app.model.value?.id).toBe("large");
+    expect(app.next.problem.value).toBeNull();
+    expect(app.next.model.value?.id).toBe("large");
   });
 
   test("is a persona by its name and values, once those that it needs are given", async () => {
@@ -366,14 +459,27 @@ describe("what is chosen for a conversation", () => {
     expect(sent()[0]).toMatchObject({ prompt: { id: "letter", variables: { name: "Ada" } } });
   });
 
-  test("opens the inspector where a persona that asks for values is picked later", async () => {
-    store.items = [storedItem("user", "Hello", "msg_1")];
-    location.hash = "#/c/conv_1";
+  test("is asked for where it is given: on the page of a new chat, later in the inspector", async () => {
     await start();
+    app.choosePersona("letter");
+    const isAsked = app.asksForVariables.value;
+    const isInspectorShown = app.layout.isInspectorShown.value;
+    store.items = [storedItem("user", "Hello", "msg_1")];
+    address.goTo("#/c/conv_1");
+    await settle();
 
     app.choosePersona("letter");
 
+    expect([isAsked, isInspectorShown]).toEqual([true, false]);
     expect(app.layout.isInspectorShown.value).toBe(true);
+  });
+
+  test("asks for nothing where a persona needs nothing", async () => {
+    await start();
+
+    app.choosePersona(null);
+
+    expect(app.asksForVariables.value).toBe(false);
   });
 });
 

@@ -114,7 +114,7 @@ test("what is looked for is there before", async () => {
 
   const words = await kept();
   expect(words.split(secret).length).toBeGreaterThan(4);
-  expect(Object.keys(sessionStorage)).toEqual(["chatserve:left-choices"]);
+  expect(Object.keys(sessionStorage)).toContain("chatserve:left-choices");
 });
 
 describe("nothing is left of who", () => {

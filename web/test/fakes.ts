@@ -55,10 +55,61 @@ export class FakeChannel {
   }
 }
 
+/** The locks of a browser, as far as tabs use them: each is held until its tab is closed. */
+export class FakeLocks {
+  readonly #held = new Map<string, FakeTab | null>();
+  readonly #tab: FakeTab | null;
+
+  constructor(locks?: FakeLocks, tab: FakeTab | null = null) {
+    if (locks !== undefined) this.#held = locks.#held;
+    this.#tab = tab;
+  }
+
+  async query(): Promise<{ held: { name: string }[] }> {
+    return { held: [...this.#held.keys()].map((name) => ({ name })) };
+  }
+
+  async request(
+    name: string,
+    ...[options, task]: [unknown, () => Promise<void>] | [() => Promise<void>, undefined?]
+  ): Promise<void> {
+    if (task === undefined) return (options as () => Promise<void>)();
+    if (this.#held.has(name)) throw new DOMException("held", "TimeoutError");
+    this.#held.set(name, this.#tab);
+    return task();
+  }
+
+  /** What a tab that is closed held is free. */
+  release(tab: FakeTab): void {
+    for (const [name, holder] of this.#held) if (holder === tab) this.#held.delete(name);
+  }
+}
+
+/** What one tab of a browser has of its own, and what it has with the others. */
+export class FakeTab {
+  readonly session = new Map<string, string>();
+
+  /** The tab has the browser's attention: what the page asks for is asked of it. */
+  enter(locks: FakeLocks, storage: Map<string, string>): void {
+    vi.stubGlobal("sessionStorage", storageOf(this.session));
+    vi.stubGlobal("localStorage", storageOf(storage));
+    vi.stubGlobal("navigator", { locks: new FakeLocks(locks, this) });
+  }
+}
+
+function storageOf(items: Map<string, string>): object {
+  return {
+    getItem: (name: string) => items.get(name) ?? null,
+    setItem: (name: string, value: string) => items.set(name, value),
+    removeItem: (name: string) => items.delete(name),
+  };
+}
+
 /** What the page needs of a browser, with time that only moves when a test says so. */
 export function fakeBrowser(): void {
   vi.useFakeTimers({ now: 0 });
   vi.stubGlobal("document", { hidden: true, baseURI: "http://chat.test/" });
+  vi.stubGlobal("navigator", {});
 }
 
 /** The parts of a window that the page listens to and writes to. */

@@ -18,8 +18,9 @@ export class Harness {
   readonly sockets: FakeSocket[] = [];
   readonly store: FakeStore;
   readonly connection: Connection;
-  /** The texts of refused messages, in order. */
+  /** The texts of messages that were refused, and of those that were taken, in order. */
   readonly refused: string[] = [];
+  readonly accepted: (string | null)[] = [];
   readonly lastSeen = new LastSeen();
   session: OpenSession;
   readonly #feed: AnswerFeed;
@@ -48,6 +49,7 @@ export class Harness {
       onCreated: () => undefined,
       onMissing: () => undefined,
       onChanged: () => undefined,
+      onAccepted: (_session, { text }) => this.accepted.push(text),
       onRefused: (_session, text) => this.refused.push(text),
     });
   }

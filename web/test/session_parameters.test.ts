@@ -190,7 +190,7 @@ test("a new chat begins as another one, has its choices noted as it is stored, a
   const previous = new SessionParameters();
   previous.setField("temperature", 0);
 
-  parameters.beginAs(previous);
+  parameters.beginWith(previous.choices.value);
   server.metadata = parameters.toMetadata();
   parameters.onStored(server.conversation());
   await rest();

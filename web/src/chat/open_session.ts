@@ -30,8 +30,17 @@ export interface SessionHooks {
   onMissing(session: OpenSession): void;
   /** What the list shows of the session may have changed. */
   onChanged(session: OpenSession): void;
+  /** The server has stored a message; null: an answer was asked for without one. */
+  onAccepted(session: OpenSession, accepted: Accepted): void;
   /** A message ended before the server stored it; its text is nowhere but here. */
   onRefused(session: OpenSession, text: string): void;
+}
+
+/** What the server has taken. */
+export interface Accepted {
+  text: string | null;
+  /** What it calls the messages, by their keys. */
+  itemIds: Readonly<Record<string, string>>;
 }
 
 /** Which model answers, and with what sampling fields and prompt. */
@@ -150,11 +159,10 @@ export class OpenSession {
 
   /** Try once more what the last answer failed at. */
   async retry(options: AnswerOptions): Promise<void> {
-    const last = this.#messages.path.value.at(-1);
-    const text = this.lastMessage();
-    if (last?.kind !== "answer") return;
-    if (text !== null && isUnstored(last.answer.value)) await this.send(text, options);
-    else await this.regenerate(last.key, options);
+    const text = this.unstoredMessage();
+    const last = this.#messages.lastKey;
+    if (text !== null) await this.send(text, options);
+    else if (last !== null) await this.regenerate(last, options);
   }
 
   stop(): void {
@@ -214,14 +222,16 @@ export class OpenSession {
     return said?.kind === "user" ? said.text : null;
   }
 
-  /** What was said here and has not reached the server, as far as is known. */
-  unaccepted(): string[] {
-    const path = this.#messages.path.value;
-    return path.flatMap((message, index) => {
-      const answer = path[index + 1];
-      const isWaiting = answer?.kind === "answer" && answer.answer.value.responseId === null;
-      return message.kind === "user" && message.itemId === null && isWaiting ? [message.text] : [];
-    });
+  /** The text that was said last, if it has come to nothing; else null. */
+  unstoredMessage(): string | null {
+    const last = this.#messages.path.value.at(-1);
+    const hasFailed = last?.kind === "answer" && isUnstored(last.answer.value);
+    return hasFailed ? this.lastMessage() : null;
+  }
+
+  /** What a message is called: by the server, or else by this page. */
+  nameOf(key: string): string {
+    return this.#messages.get(key)?.itemId ?? key;
   }
 
   /** Become a new chat again if nothing was ever stored in the session; return the id given up. */
@@ -310,6 +320,7 @@ export class OpenSession {
     const stored = toMessages(await addItem(sessionId, parentId, "assistant", text));
     const added = stored.map((message) => ({ ...message, parentKey }));
     this.#messages.add(added);
+    this.#hooks.onAccepted(this, { text, itemIds: {} });
     this.#hooks.onChanged(this);
   }
 
@@ -343,7 +354,7 @@ export class OpenSession {
   /** `text` is the message; null for an answer without one of this page. */
   #hooksFor(key: string, text: string | null): FollowedHooks {
     return {
-      onAccepted: ({ answer }) => this.#onAccepted(key, answer.value),
+      onAccepted: ({ answer }) => this.#onAccepted(key, answer.value, text),
       onSettled: ({ answer }) => {
         this.#followed.delete(key);
         if (!isUnstored(answer.value)) this.#hooks.onChanged(this);
@@ -355,14 +366,16 @@ export class OpenSession {
     };
   }
 
-  #onAccepted(key: string, { itemId, parentItemId }: Answer): void {
+  #onAccepted(key: string, { itemId, parentItemId }: Answer, text: string | null): void {
     const isFirst = this.#holdsNothing;
     this.#holdsNothing = false;
     const parentKey = this.#messages.get(key)?.parentKey ?? null;
-    this.#messages.name({
+    const itemIds = {
       ...(itemId !== null && { [key]: itemId }),
       ...(parentItemId !== null && parentKey !== null && { [parentKey]: parentItemId }),
-    });
+    };
+    this.#messages.name(itemIds);
+    this.#hooks.onAccepted(this, { text, itemIds });
     this.#hooks.onChanged(this);
     // The system prompt was stored with the session, under an id that only the server knows.
     if (isFirst && this.systemPrompt.value.trim() !== "") void this.catchUp();

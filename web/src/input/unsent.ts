@@ -1,107 +1,252 @@
 /**
- * The message that is being written in each session: its text, and what is attached to it.
+ * The messages that are being written, or on their way: each a text, and what is attached to it.
  *
- * Owns the attachments, in memory only: they are too large for the storage that keeps texts over a
- * reload. Null is the session that has no id yet.
+ * Owns the attachments, and what becomes of a message between the composer and the server: it is
+ * kept until the server has it, and is back in its place when the server refuses it. What comes back
+ * while something else stands there is held beside it. See `places`.
  */
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 
+import type { Accepted } from "../chat/open_session";
 import { t } from "../i18n/catalogue";
+import { newId } from "../ids";
+import type { Owner } from "../login";
 import { newAttachment, takeApart, withAttachments, type Attachment } from "./attachment";
 import type { Drafts } from "./drafts";
+import { KeptAttachments } from "./kept_attachments";
+import type { Attached } from "./kept_drafts";
+import { isEdit, isWithin, placeOfEdit, placeOfHeld, placeOfOutgoing, senderOf, type Place } from "./places";
 import { readTextFile } from "./text_file";
 
 type SessionId = string | null;
 
-export class Unsent {
-  /** Why a file was not attached, in a sentence. */
-  readonly problem = signal<string | null>(null);
-  readonly #drafts: Drafts;
-  readonly #attachments = signal<ReadonlyMap<SessionId, readonly Attachment[]>>(new Map());
+/** What is attached beyond this, to all messages together, lasts no longer than the page. */
+const maxKeptBytes = 20_000_000;
 
-  constructor(drafts: Drafts) {
+export class Unsent {
+  /** Why a file was not attached, or a change not stored, in a sentence. */
+  readonly problem = signal<string | null>(null);
+  /** What was attached before the page was opened is not there yet. */
+  readonly isLoading = signal(false);
+  /** The browser does not keep what is written, in a sentence; told until the reader has seen it. */
+  readonly storageProblem = computed(() =>
+    (this.#drafts.isRefused.value || this.#isRefused.value) && !this.#isTold.value
+      ? t("unsent.notKept")
+      : null,
+  );
+  readonly #drafts: Drafts;
+  readonly #kept: KeptAttachments;
+  readonly #attachments = signal<ReadonlyMap<string, Attachment>>(new Map());
+  readonly #isRefused = signal(false);
+  readonly #isTold = signal(false);
+  /** Nothing is kept before it is known whose it is. */
+  readonly #isOwned: Promise<void>;
+  #setOwned!: () => void;
+
+  constructor(drafts: Drafts, kept = new KeptAttachments()) {
     this.#drafts = drafts;
+    this.#kept = kept;
+    this.#isOwned = new Promise((resolve) => (this.#setOwned = resolve));
   }
 
-  attachmentsOf(sessionId: SessionId): readonly Attachment[] {
-    return this.#attachments.value.get(sessionId) ?? [];
+  attachmentsOf(place: Place): readonly Attachment[] {
+    const { value: known } = this.#attachments;
+    return this.#drafts.at(place).attached.flatMap(({ id }) => known.get(id) ?? []);
   }
 
   /** Return the whole message. */
-  messageOf(sessionId: SessionId): string {
-    return withAttachments(this.#drafts.of(sessionId), this.attachmentsOf(sessionId));
+  messageOf(place: Place): string {
+    return withAttachments(this.#drafts.of(place), this.attachmentsOf(place));
   }
 
-  isEmpty(sessionId: SessionId): boolean {
-    return this.#drafts.of(sessionId).trim() === "" && this.attachmentsOf(sessionId).length === 0;
+  isEmpty(place: Place): boolean {
+    return this.#drafts.of(place).trim() === "" && this.attachmentsOf(place).length === 0;
   }
 
-  attachText(sessionId: SessionId, text: string): void {
+  attachText(place: Place, text: string): void {
     this.problem.value = null;
-    this.#add(sessionId, [newAttachment(t("attachment.pasted"), text)]);
+    this.#add(place, newAttachment(t("attachment.pasted"), text));
   }
 
   /** Attach the files that are text; the last one that is not is told of. */
-  async attachFiles(
-    sessionId: SessionId,
-    files: Iterable<File>,
-    maxBytes: number | null,
-  ): Promise<void> {
+  async attachFiles(place: Place, files: Iterable<File>, maxBytes: number | null): Promise<void> {
     this.problem.value = null;
     for (const file of files) {
       try {
-        this.#add(sessionId, [newAttachment(file.name, await readTextFile(file, maxBytes))]);
+        this.#add(place, newAttachment(file.name, await readTextFile(file, maxBytes)));
       } catch (error) {
         this.problem.value = error instanceof Error ? error.message : String(error);
       }
     }
   }
 
-  detach(sessionId: SessionId, attachment: Attachment): void {
+  detach(place: Place, attachment: Attachment): void {
     this.problem.value = null;
-    this.#set(
-      sessionId,
-      this.attachmentsOf(sessionId).filter(({ id }) => id !== attachment.id),
-    );
+    const { text, attached } = this.#drafts.at(place);
+    this.#drafts.put(place, { text, attached: attached.filter(({ id }) => id !== attachment.id) });
+    this.#drop([attachment.id]);
   }
 
   /** Put an attachment into the text instead. */
-  inline(sessionId: SessionId, attachment: Attachment): void {
-    const text = this.#drafts.of(sessionId);
-    this.detach(sessionId, attachment);
-    this.#drafts.set(sessionId, text === "" ? attachment.text : `${text}\n${attachment.text}`);
+  inline(place: Place, attachment: Attachment): void {
+    const text = this.#drafts.of(place);
+    this.detach(place, attachment);
+    this.#drafts.set(place, text === "" ? attachment.text : `${text}\n${attachment.text}`);
   }
 
-  clear(sessionId: SessionId): void {
+  /** Have a message stand in a place, and nothing else. */
+  put(place: Place, text: string, attachments: readonly Attachment[]): void {
+    const before = this.#drafts.at(place).attached.map(({ id }) => id);
+    const after = new Set(attachments.map(({ id }) => id));
+    this.#drafts.put(place, { text, attached: attachments.map(toAttached) });
+    this.#drop(before.filter((id) => !after.has(id)));
+    for (const attachment of attachments) this.#keep(attachment);
+  }
+
+  /** Drop what stands in a place: it was sent, or is not wanted. */
+  clear(place: Place): void {
     this.problem.value = null;
-    this.#drafts.set(sessionId, "");
-    this.#set(sessionId, []);
+    this.put(place, "", []);
   }
 
-  /** Return a message that was not taken, unless the reader has written something since. */
-  putBack(sessionId: SessionId, message: string): void {
-    if (!this.isEmpty(sessionId)) return;
-    const { text, attachments } = takeApart(message);
-    this.#drafts.putBack(sessionId, text);
-    this.#set(sessionId, attachments);
+  /** Drop all that belongs to a session that is deleted. */
+  clearSession(sessionId: string): void {
+    for (const place of this.#drafts.places()) {
+      if (isWithin(place, sessionId) || senderOf(place) === sessionId) this.clear(place);
+    }
   }
 
-  /** The session has got or lost its id; what is being written goes with it. */
-  move(from: SessionId, to: SessionId): void {
-    this.#drafts.move(from, to);
-    this.#add(to, this.attachmentsOf(from));
-    this.#set(from, []);
+  /** Take a message out of the composer, on its way to the server. */
+  take(sessionId: SessionId): string {
+    const message = this.messageOf(sessionId);
+    this.problem.value = null;
+    this.#isTold.value ||= this.storageProblem.value !== null;
+    this.#drafts.move(sessionId, placeOfOutgoing(sessionId, newId()));
+    this.#drafts.keep();
+    return message;
   }
 
-  #add(sessionId: SessionId, added: readonly Attachment[]): void {
-    this.#set(sessionId, [...this.attachmentsOf(sessionId), ...added]);
+  /** A message that was refused is on its way again. */
+  takeAgain(sessionId: SessionId, message: string): void {
+    for (const place of [sessionId, placeOfHeld(sessionId)]) {
+      if (this.messageOf(place) !== message) continue;
+      this.#drafts.move(place, placeOfOutgoing(sessionId, newId()));
+      return;
+    }
   }
 
-  #set(sessionId: SessionId, attachments: readonly Attachment[]): void {
-    const all = new Map(this.#attachments.value);
-    if (attachments.length === 0) all.delete(sessionId);
-    else all.set(sessionId, attachments);
-    this.#attachments.value = all;
+  /** The server has a message, and calls messages by other names than this page did. */
+  onAccepted(sessionId: SessionId, { text, itemIds }: Accepted): void {
+    const place = text === null ? undefined : this.#findSubmitted(sessionId, text);
+    if (place !== undefined) this.put(place, "", []);
+    for (const [key, itemId] of Object.entries(itemIds)) {
+      this.#drafts.move(placeOfEdit(sessionId, key), placeOfEdit(sessionId, itemId));
+    }
   }
+
+  /** The server does not take a message: it is in the composer again, or held if that is in use. */
+  onRefused(sessionId: SessionId, message: string): void {
+    const place = this.#findSubmitted(sessionId, message);
+    if (place !== undefined && isEdit(place, sessionId)) return;
+    const target = this.isEmpty(sessionId) ? sessionId : placeOfHeld(sessionId);
+    if (place !== undefined) {
+      this.#drafts.move(place, target);
+    } else {
+      const { text, attachments } = takeApart(message);
+      this.put(target, text, attachments);
+    }
+  }
+
+  /** Put what is held above what the composer has. */
+  release(sessionId: SessionId): void {
+    this.#drafts.move(placeOfHeld(sessionId), sessionId);
+  }
+
+  /** The session has got or lost its id; what is being written in it goes with it. */
+  readdress(from: SessionId, to: SessionId): void {
+    this.#drafts.readdress(from, to);
+  }
+
+  /** The session that a message is on its way to has got its id. */
+  redirect(message: string, sessionId: string): void {
+    const place = this.#findSubmitted(null, message);
+    if (place === undefined || senderOf(place) !== null) return;
+    this.#drafts.move(place, placeOfOutgoing(sessionId, newId()));
+  }
+
+  /** Show again what this owner had written, once what somebody else had is gone: `isOwned`. */
+  async restore(owner: Owner, isOwned: Promise<void>): Promise<void> {
+    await this.#drafts.restore(owner);
+    await isOwned;
+    this.#setOwned();
+    await this.#load();
+    const ids = new Set(this.#attachments.value.keys());
+    await this.#kept.tidy(ids).catch(() => undefined);
+  }
+
+  /** Another page has written to the storage. */
+  follow(event: Pick<StorageEvent, "key" | "newValue">): void {
+    this.#drafts.follow(event);
+    void this.#load();
+  }
+
+  /** Drop everything: whoever wrote it is gone. */
+  erase(): void {
+    this.#drafts.erase();
+    this.#attachments.value = new Map();
+  }
+
+  #add(place: Place, attachment: Attachment): void {
+    const { text, attached } = this.#drafts.at(place);
+    this.#drafts.put(place, { text, attached: [...attached, toAttached(attachment)] });
+    this.#keep(attachment);
+  }
+
+  #keep(attachment: Attachment): void {
+    if (this.#attachments.value.has(attachment.id)) return;
+    this.#attachments.value = new Map([...this.#attachments.value, [attachment.id, attachment]]);
+    this.#copy(attachment).catch(() => (this.#isRefused.value = true));
+  }
+
+  async #copy(attachment: Attachment): Promise<void> {
+    await this.#isOwned;
+    const sizes = [...this.#attachments.value.values()].map(({ numBytes }) => numBytes);
+    const isFull = sizes.reduce((sum, size) => sum + size, 0) > maxKeptBytes;
+    if (isFull) throw new Error("no more is kept");
+    await this.#kept.put(attachment);
+  }
+
+  #drop(ids: readonly string[]): void {
+    const others = [...this.#attachments.value].filter(([id]) => !ids.includes(id));
+    this.#attachments.value = new Map(others);
+    for (const id of ids) this.#kept.delete(id).catch(() => undefined);
+  }
+
+  /** Read what is attached to the drafts and not here yet. */
+  async #load(): Promise<void> {
+    const missing = this.#drafts
+      .places()
+      .flatMap((place) => this.#drafts.at(place).attached)
+      .filter(({ id }) => !this.#attachments.value.has(id));
+    if (missing.length === 0) return;
+    this.isLoading.value = true;
+    const read = await Promise.all(missing.map(({ id }) => this.#kept.get(id).catch(() => null)));
+    const found = read.flatMap((each) => (each === null ? [] : [[each.id, each] as const]));
+    this.#attachments.value = new Map([...this.#attachments.value, ...found]);
+    this.isLoading.value = false;
+  }
+
+  /** Return where a message stands that was sent from here and not taken yet. */
+  #findSubmitted(sessionId: SessionId, message: string): Place | undefined {
+    const places = this.#drafts.places().filter((place) => this.messageOf(place) === message);
+    return (
+      places.find((place) => senderOf(place) !== undefined) ??
+      places.find((place) => isEdit(place, sessionId))
+    );
+  }
+}
+
+function toAttached({ id, numBytes }: Attachment): Attached {
+  return { id, numBytes };
 }

@@ -2,7 +2,7 @@
 
 import { t } from "../i18n/catalogue";
 import type { WireModel, WirePrompt } from "../wire/protocol";
-import type { Choices } from "./choices";
+import type { Choices, PersonaChoice } from "./choices";
 import { missingVariables } from "./personas";
 
 /** Return the reason in a sentence, or null; `personas` are null while nobody knows them. */
@@ -16,7 +16,16 @@ export function obstacleOfChoices(
   if (persona === null || personas === null) return null;
   const prompt = personas.find(({ name }) => name === persona.name);
   if (prompt === undefined) return t("persona.gone", { persona: persona.name });
-  const [missing] = missingVariables(prompt, persona);
-  if (missing === undefined) return null;
-  return t("persona.missing", { persona: persona.name, variable: missing });
+  const missing = missingVariable(persona, personas);
+  return missing === null ? null : t("persona.missing", { persona: persona.name, variable: missing });
+}
+
+/** Return the first variable that the persona needs a value for, or null. */
+export function missingVariable(
+  persona: PersonaChoice | null,
+  personas: readonly WirePrompt[] | null,
+): string | null {
+  const prompt = personas?.find(({ name }) => name === persona?.name);
+  if (persona === null || prompt === undefined) return null;
+  return missingVariables(prompt, persona)[0] ?? null;
 }

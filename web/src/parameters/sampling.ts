@@ -19,6 +19,14 @@ export function defaultOf(field: WireSamplingField): WireSamplingValue | null {
   return ownDefaults[field.name] ?? field.default;
 }
 
+/** Return the fields that have another value than by default; what a model does not take is none. */
+export function changedFields(
+  described: readonly WireSamplingField[],
+  changed: SamplingValues,
+): WireSamplingField[] {
+  return described.filter((field) => changed[field.name] !== undefined);
+}
+
 /** Return the fields to send: what was changed and fits this model, and the page's own defaults. */
 export function fieldsToSend(
   described: readonly WireSamplingField[],

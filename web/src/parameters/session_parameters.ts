@@ -82,9 +82,9 @@ export class SessionParameters {
     this.#change({ fields: {} });
   }
 
-  /** Begin with the choices of another conversation. */
-  beginAs(previous: SessionParameters): void {
-    this.#choices.value = previous.choices.value;
+  /** Begin with choices that were made before. */
+  beginWith(choices: Choices): void {
+    this.#choices.value = choices;
   }
 
   /** Return what a conversation that is stored now begins with. */

@@ -6,12 +6,12 @@
  */
 
 const databaseName = "chatserve";
-const version = 1;
+const version = 2;
 /** A database that has not opened by then is refused for as long as the page is open. */
 const openLimitMs = 1_000;
 
-export type Table = "sessions" | "page";
-/** Sessions by the time they were kept, oldest first. */
+export type Table = "sessions" | "attachments" | "page";
+/** Sessions and attachments by the time they were kept, oldest first. */
 export const byTime = "keptAtMs";
 
 export class BrowserDatabase {
@@ -33,9 +33,10 @@ export class BrowserDatabase {
     await this.#do(table, "readwrite", (store) => store.clear());
   }
 
-  /** Return the keys of all sessions, the one kept longest ago first. */
-  async sessionsByTime(): Promise<string[]> {
-    const keys = await this.#do("sessions", "readonly", (store) => store.index(byTime).getAllKeys());
+  /** Return the keys of what was kept before a time, the one kept longest ago first. */
+  async keysByTime(table: "sessions" | "attachments", beforeMs = Infinity): Promise<string[]> {
+    const range = IDBKeyRange.upperBound(beforeMs, true);
+    const keys = await this.#do(table, "readonly", (store) => store.index(byTime).getAllKeys(range));
     return keys as string[];
   }
 
@@ -52,11 +53,17 @@ export class BrowserDatabase {
 
 async function open(): Promise<IDBDatabase> {
   const request = indexedDB.open(databaseName, version);
-  request.onupgradeneeded = () => {
-    request.result.createObjectStore("sessions").createIndex(byTime, byTime);
-    request.result.createObjectStore("page");
+  request.onupgradeneeded = ({ oldVersion }) => {
+    if (oldVersion < 1) {
+      request.result.createObjectStore("sessions").createIndex(byTime, byTime);
+      request.result.createObjectStore("page");
+    }
+    request.result.createObjectStore("attachments").createIndex(byTime, byTime);
   };
-  return Promise.race([settled(request), refusal(openLimitMs)]);
+  const database = await Promise.race([settled(request), refusal(openLimitMs)]);
+  // A page of a later version, in another tab, has other tables.
+  database.onversionchange = () => database.close();
+  return database;
 }
 
 async function refusal(afterMs: number): Promise<never> {

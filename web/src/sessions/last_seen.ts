@@ -112,6 +112,7 @@ export class LastSeen {
     // Another tab may have kept something since nobody is logged in.
     if (previous === owner && owner !== nobody) return;
     await this.#database.clear("sessions");
+    await this.#database.clear("attachments");
     await this.#database.clear("page");
     await this.#database.put("page", "owner", owner);
   }
@@ -120,7 +121,7 @@ export class LastSeen {
     if (numChars(copy.items) > maxChars) return;
     await this.#withCopies(async () => {
       await this.#database.put("sessions", copy.session.id, copy);
-      const ids = await this.#database.sessionsByTime();
+      const ids = await this.#database.keysByTime("sessions");
       const surplus = ids.slice(0, Math.max(0, ids.length - maxSessions));
       for (const id of surplus) await this.#database.delete("sessions", id);
     });

@@ -68,6 +68,10 @@ export class SessionList {
     this.#hidden.value = new Set([...this.#hidden.value, sessionId]);
   }
 
+  isHidden(sessionId: string): boolean {
+    return this.#hidden.value.has(sessionId);
+  }
+
   unhide(sessionId: string): void {
     this.#hidden.value = new Set([...this.#hidden.value].filter((id) => id !== sessionId));
   }

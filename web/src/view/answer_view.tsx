@@ -13,7 +13,8 @@ import { wholeText, type AnswerEntry } from "../chat/entries";
 import { t } from "../i18n/catalogue";
 import { AnswerActions } from "./answer_actions";
 import { AnswerText, useMarkdown } from "./answer_text";
-import { useFocusAfterEditing } from "./editing";
+import { BegunEdit } from "./begun_edit";
+import { useEditedMessage, useFocusAfterEditing } from "./editing";
 import { Figures } from "./figures";
 import { MessageEditor } from "./message_editor";
 
@@ -37,16 +38,7 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
   const isWriting = !isDone && isLive;
   useFocusAfterEditing(isEditing, edit);
   if (isEditing) {
-    return (
-      <MessageEditor
-        label={t("message.editAnswer")}
-        hint={t("message.editAnswerHint")}
-        submit={t("common.save")}
-        text={text}
-        onSubmit={(edited) => void app.rewrite(entry.key, edited)}
-        onClose={() => (editing.value = null)}
-      />
-    );
+    return <AnswerEditor app={app} entry={entry} text={text} onClose={() => (editing.value = null)} />;
   }
   return (
     <article
@@ -80,6 +72,7 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
           onEdit={() => (editing.value = entry.key)}
         />
       )}
+      {isDone && <BegunEdit app={app} messageKey={entry.key} />}
     </article>
   );
 }
@@ -88,6 +81,28 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
 function PrefillBar({ answer: { prefill } }: { answer: Answer }) {
   if (prefill === null) return null;
   return <progress aria-hidden="true" value={prefill.computed} max={prefill.total} />;
+}
+
+interface AnswerEditorProps {
+  app: App;
+  entry: AnswerEntry;
+  text: string;
+  onClose: () => void;
+}
+
+function AnswerEditor({ app, entry, text: said, onClose }: AnswerEditorProps) {
+  const { text, change, submit } = useEditedMessage(app, entry.key, said, false);
+  return (
+    <MessageEditor
+      label={t("message.editAnswer")}
+      hint={t("message.editAnswerHint")}
+      submit={t("common.save")}
+      text={text.value}
+      onChange={(written) => change(written, [])}
+      onSubmit={() => void app.rewrite(entry.key, submit())}
+      onClose={onClose}
+    />
+  );
 }
 
 interface FooterProps {

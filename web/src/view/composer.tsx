@@ -37,7 +37,8 @@ export function Composer({ app, session, describedBy, isReady }: ComposerProps) 
   const sessionId = session.id.value;
   const text = drafts.of(sessionId);
   const isRunning = session.running.value !== null;
-  const canSend = !isRunning && isReady && !unsent.isEmpty(sessionId);
+  const canSend =
+    !isRunning && isReady && !unsent.isLoading.value && !unsent.isEmpty(sessionId);
   useEffect(() => {
     if (session.id.value === null && !isTouch()) area.current?.focus();
   }, [session]);

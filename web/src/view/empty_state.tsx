@@ -14,10 +14,13 @@ import { TypedWords } from "./typed_words";
 const examples = ["empty.example.1", "empty.example.2", "empty.example.3"] as const;
 
 const PersonaPicker = lazyView(async () => (await import("./persona_picker")).PersonaPicker);
+const ChangedParameters = lazyView(
+  async () => (await import("./inspector/changed_parameters")).ChangedParameters,
+);
 
 export function EmptyState({ app, session }: { app: App; session: OpenSession }) {
-  const { value: model } = app.model;
-  const isReady = app.options.value !== null;
+  const { value: model } = app.next.model;
+  const isReady = app.next.options.value !== null;
   const hasPersonas = (app.offer.personas.list.value ?? []).length > 0;
   // What a session that exists already begins with can only be read.
   const isStored = session.id.value !== null;
@@ -32,6 +35,7 @@ export function EmptyState({ app, session }: { app: App; session: OpenSession })
           )}
           <h2>{t("empty.headline")}</h2>
           {model !== null && <p class="model-line">{modelWords(model)}</p>}
+          {app.next.numChanged.value > 0 && <ChangedParameters app={app} />}
           <ul class="examples" aria-label={t("empty.examples")}>
             {examples.map((example) => (
               <li key={example}>

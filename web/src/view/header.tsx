@@ -6,7 +6,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
 import type { App } from "../app";
-import { t } from "../i18n/catalogue";
+import { formatCount, plural, t } from "../i18n/catalogue";
 import { connectionWords } from "../wire/connection_words";
 import { MenuIcon, PanelIcon } from "./icons";
 import { ModelChoice } from "./model_choice";
@@ -14,6 +14,7 @@ import { ModelChoice } from "./model_choice";
 export function Header({ app }: { app: App }) {
   const { layout } = app;
   const isChat = app.place.value.kind === "chat";
+  const numChanged = isChat ? app.next.numChanged.value : 0;
   const title = titleOf(app);
   useEffect(() => {
     document.title = `${title} - chatserve`;
@@ -38,11 +39,17 @@ export function Header({ app }: { app: App }) {
           type="button"
           class="quiet"
           aria-label={t("header.inspector")}
+          aria-description={numChanged > 0 ? plural("header.changed", numChanged) : undefined}
           aria-expanded={layout.isInspectorShown.value}
           title={t("header.inspectorHint")}
           onClick={() => layout.toggleInspector()}
         >
           <PanelIcon />
+          {numChanged > 0 && (
+            <span class="num-changed" title={plural("header.changed", numChanged)} aria-hidden="true">
+              {formatCount(numChanged)}
+            </span>
+          )}
         </button>
       )}
     </header>

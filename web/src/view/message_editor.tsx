@@ -1,6 +1,8 @@
-/** A message while it is being said otherwise. What stands there already stays on its own branch. */
+/**
+ * A message while it is being said otherwise. What stands there already stays on its own branch, and
+ * what is written here is kept when the editor closes; see `useEditedMessage`.
+ */
 
-import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef } from "preact/hooks";
 
@@ -18,18 +20,18 @@ interface MessageEditorProps {
   text: string;
   /** What goes with the text; with it, the text may be empty. */
   attached?: ComponentChildren;
+  onChange: (text: string) => void;
   onLargePaste?: (text: string) => void;
-  onSubmit: (text: string) => void;
+  onSubmit: () => void;
   onClose: () => void;
 }
 
 export function MessageEditor(props: MessageEditorProps) {
-  const { text, attached, onLargePaste, onSubmit, onClose } = props;
+  const { text, attached, onChange, onLargePaste, onSubmit, onClose } = props;
   const id = useId();
   const guard = useMemo(() => new EnterGuard(), []);
   const area = useRef<HTMLTextAreaElement>(null);
-  const draft = useSignal(text);
-  const canSubmit = draft.value.trim() !== "" || attached !== undefined;
+  const canSubmit = text.trim() !== "" || attached !== undefined;
   useEffect(() => {
     const element = area.current;
     element?.focus();
@@ -37,7 +39,7 @@ export function MessageEditor(props: MessageEditorProps) {
   }, []);
   const finish = () => {
     if (!canSubmit) return;
-    onSubmit(draft.value);
+    onSubmit();
     onClose();
     focusComposer();
   };
@@ -62,8 +64,8 @@ export function MessageEditor(props: MessageEditorProps) {
         ref={area}
         aria-label={props.label}
         aria-describedby={id}
-        value={draft.value}
-        onInput={(event) => (draft.value = event.currentTarget.value)}
+        value={text}
+        onInput={(event) => onChange(event.currentTarget.value)}
         onKeyDown={(event) => {
           if (!(event.ctrlKey || event.metaKey) || !guard.isSend(event)) return;
           event.preventDefault();

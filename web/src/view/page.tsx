@@ -16,6 +16,7 @@ import { Composer } from "./composer";
 import { Dialog, Sheet } from "./dialog";
 import { EmptyState } from "./empty_state";
 import { Header } from "./header";
+import { HeldMessage } from "./held_message";
 import { lazyView } from "./lazy_view";
 import { Sidebar } from "./list/sidebar";
 import { StatusLine } from "./status_line";
@@ -119,6 +120,7 @@ interface SessionProps {
 
 function Content({ app, session }: SessionProps) {
   const load = session.load.value;
+  if (app.isDeleted.value) return <DeletedNotice app={app} session={session} />;
   if (load.kind !== "ready") return <LoadNotice app={app} session={session} load={load} />;
   if (session.entries.value.length > 0) {
     return <TranscriptView app={app} session={session} />;
@@ -152,29 +154,51 @@ function LoadNotice({ app, session, load }: SessionProps & { load: LoadState }) 
   );
 }
 
+/** A conversation that is deleted and can be had back for a moment. */
+function DeletedNotice({ app, session }: SessionProps) {
+  const offer = app.undo.offer.value;
+  return (
+    <div class="notice">
+      <p>{t("session.deleted")}</p>
+      {offer !== null && offer.sessionId === session.id.value && (
+        <button type="button" class="outlined" onClick={() => app.undo.undo()}>
+          {t("common.undo")}
+        </button>
+      )}
+    </div>
+  );
+}
+
 /** The composer, with what stands in its way below it; absent where there is nothing to answer. */
 function Composing({ app, session }: SessionProps) {
   const { kind } = session.load.value;
-  if (kind === "missing" || kind === "failed") return null;
+  if (kind === "missing" || kind === "failed" || app.isDeleted.value) return null;
   const sessionId = session.id.value;
   const { unsent } = app;
   const obstacle = obstacleOf(app, session) ?? oversizeWordsOf(app, sessionId);
+  const problem = unsent.problem.value ?? unsent.storageProblem.value;
   return (
     <div class="column composer-column">
+      <HeldMessage app={app} sessionId={sessionId} />
       <Composer
         app={app}
         session={session}
         describedBy={obstacle === null ? undefined : "obstacle"}
         isReady={kind === "ready" && obstacle === null}
       />
-      {unsent.problem.value !== null && (
+      {problem !== null && (
         <p class="obstacle" role="alert">
-          {unsent.problem.value}
+          {problem}
         </p>
       )}
       {obstacle !== null && (
         <p class="obstacle" id="obstacle">
-          {obstacle}
+          {obstacle}{" "}
+          {app.next.isVariableMissing.value && (
+            <button type="button" class="outlined" onClick={() => app.askForVariables()}>
+              {t("persona.fillIn")}
+            </button>
+          )}
         </p>
       )}
     </div>
@@ -192,5 +216,5 @@ function obstacleOf(app: App, session: OpenSession): string | null {
   const { kind } = app.connection.state.value;
   if (kind === "offline") return t("composer.offline");
   if (app.connection.isLost.value) return t("connection.lost");
-  return app.offer.problem.value ?? app.choiceProblem.value;
+  return app.offer.problem.value ?? app.next.problem.value;
 }

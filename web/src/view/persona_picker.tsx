@@ -2,12 +2,11 @@
 
 import "./persona_picker.css";
 
-import { useId } from "preact/hooks";
+import { useEffect, useId, useRef } from "preact/hooks";
 
 import type { App } from "../app";
 import { plural, t } from "../i18n/catalogue";
 import { missingVariables, readinessOf } from "../parameters/personas";
-import type { SessionParameters } from "../parameters/session_parameters";
 import type { WirePrompt } from "../wire/protocol";
 
 /** What the server takes as the value of one variable. */
@@ -29,7 +28,7 @@ export function PersonaPicker({ app }: { app: App }) {
             type="radio"
             name={group}
             checked={chosen === null}
-            onChange={() => app.choosePersona(null)}
+            onChange={() => parameters.choosePersona(null)}
           />
           <span class="persona-name">{t("persona.none")}</span>
         </label>
@@ -39,19 +38,23 @@ export function PersonaPicker({ app }: { app: App }) {
               type="radio"
               name={group}
               checked={chosen === persona.name}
-              onChange={() => app.choosePersona(persona.name)}
+              onChange={() => parameters.choosePersona(persona.name)}
+              onClick={({ detail }) => {
+                // Keys go through all of the choices; a pointer means this one.
+                if (detail > 0) app.askForVariables();
+              }}
             />
             <span class="persona-name" dir="auto">
               {persona.name}
             </span>
-            <span class="persona-state">{readinessWords(persona, app.model.value?.id ?? "")}</span>
+            <span class="persona-state">{readinessWords(persona, app.next.model.value?.id ?? "")}</span>
             <span class="persona-words" dir="auto">
               {persona.excerpt}
             </span>
           </label>
         ))}
       </div>
-      <PersonaVariables parameters={parameters} persona={personas.find(({ name }) => name === chosen)} />
+      <PersonaVariables app={app} persona={personas.find(({ name }) => name === chosen)} />
     </fieldset>
   );
 }
@@ -65,16 +68,25 @@ export function readinessWords(persona: WirePrompt, model: string): string {
 }
 
 interface PersonaVariablesProps {
-  parameters: SessionParameters;
+  app: App;
   persona: WirePrompt | undefined;
 }
 
-function PersonaVariables({ parameters, persona }: PersonaVariablesProps) {
+function PersonaVariables({ app, persona }: PersonaVariablesProps) {
+  const { parameters } = app.current.value;
   const { persona: choice } = parameters.choices.value;
+  const group = useRef<HTMLDivElement>(null);
+  const isAsked = app.asksForVariables.value;
+  useEffect(() => {
+    const first = group.current?.querySelector<HTMLElement>(":invalid");
+    if (!isAsked || first == null) return;
+    app.asksForVariables.value = false;
+    first.focus();
+  }, [isAsked, choice?.name]);
   if (choice === null || persona === undefined || persona.variables.length === 0) return null;
   const missing = missingVariables(persona, choice);
   return (
-    <div class="persona-variables" role="group" aria-label={t("persona.variables")}>
+    <div class="persona-variables" ref={group} role="group" aria-label={t("persona.variables")}>
       {persona.variables.map(({ name, default: standing }) => (
         <label key={name}>
           <span>

@@ -6,17 +6,12 @@ import { useMemo, useRef } from "preact/hooks";
 import type { App } from "../app";
 import type { UserEntry } from "../chat/entries";
 import { t } from "../i18n/catalogue";
-import {
-  newAttachment,
-  piecesOf,
-  takeApart,
-  withAttachments,
-  type Attachment,
-} from "../input/attachment";
+import { newAttachment, piecesOf, type Attachment } from "../input/attachment";
 import { AttachmentChips, AttachmentName } from "./attachment_chips";
+import { BegunEdit } from "./begun_edit";
 import { CopyButton } from "./copy_button";
 import { DeleteButton } from "./delete_button";
-import { useFocusAfterEditing } from "./editing";
+import { useEditedMessage, useFocusAfterEditing } from "./editing";
 import { EditIcon } from "./icons";
 import { MessageEditor } from "./message_editor";
 import { SiblingSwitch } from "./sibling_switch";
@@ -34,7 +29,7 @@ export function UserView({ app, entry, onUnfold }: UserViewProps) {
   const isEditing = editing.value === entry.key;
   const pieces = useMemo(() => piecesOf(entry.text), [entry.text]);
   useFocusAfterEditing(isEditing, edit);
-  if (isEditing) {
+  if (isEditing && !app.unsent.isLoading.value) {
     return <UserEditor app={app} entry={entry} onClose={() => (editing.value = null)} />;
   }
   return (
@@ -65,6 +60,7 @@ export function UserView({ app, entry, onUnfold }: UserViewProps) {
         <CopyButton label={t("message.copy")} text={() => entry.text} />
         <DeleteButton app={app} messageKey={entry.key} />
       </div>
+      <BegunEdit app={app} messageKey={entry.key} />
     </div>
   );
 }
@@ -93,27 +89,27 @@ interface UserEditorProps {
 }
 
 function UserEditor({ app, entry, onClose }: UserEditorProps) {
-  const written = useMemo(() => takeApart(entry.text), [entry.text]);
-  const attachments = useSignal(written.attachments);
-  const remove = (gone: Attachment) => {
-    attachments.value = attachments.value.filter(({ id }) => id !== gone.id);
-  };
-  const attach = (text: string) => {
-    attachments.value = [...attachments.value, newAttachment(t("attachment.pasted"), text)];
+  const { text, attachments, change, submit } = useEditedMessage(app, entry.key, entry.text, true);
+  const remove = (gone: Attachment) =>
+    change(text.value, attachments.value.filter(({ id }) => id !== gone.id));
+  const attach = (pasted: string) => {
+    const attachment = newAttachment(t("attachment.pasted"), pasted);
+    change(text.value, [...attachments.value, attachment]);
   };
   return (
     <MessageEditor
       label={t("message.editYours")}
       hint={t("message.editHint")}
       submit={t("composer.send")}
-      text={written.text}
+      text={text.value}
       attached={
         attachments.value.length > 0 ? (
           <AttachmentChips attachments={attachments.value} onRemove={remove} />
         ) : undefined
       }
+      onChange={(written) => change(written, attachments.value)}
       onLargePaste={attach}
-      onSubmit={(text) => void app.rewrite(entry.key, withAttachments(text, attachments.value))}
+      onSubmit={() => void app.rewrite(entry.key, submit())}
       onClose={onClose}
     />
   );

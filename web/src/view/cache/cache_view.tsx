@@ -19,7 +19,7 @@ import { TreePane } from "./tree_pane";
 export function CacheView({ app }: { app: App }) {
   const place = app.place.value;
   const tenant = place.kind === "cache" ? place.tenant : null;
-  const watch = useMemo(() => new CacheWatch(tenant, app.model.peek()?.id ?? null), [tenant]);
+  const watch = useMemo(() => new CacheWatch(tenant, app.next.model.peek()?.id ?? null), [tenant]);
   usePoll(watch.poll, app.login);
   return <CachePanes watch={watch} tenant={tenant} />;
 }

@@ -8,7 +8,7 @@ export function ParametersSection({ app }: { app: App }) {
   const session = app.current.value;
   const { parameters } = session;
   const { fields: changed } = parameters.choices.value;
-  const described = app.model.value?.["chatserve:sampling"] ?? [];
+  const described = app.next.model.value?.["chatserve:sampling"] ?? [];
   const { value: problem } = parameters.problem;
   return (
     <details class="inspector-part" open>

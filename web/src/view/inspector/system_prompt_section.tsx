@@ -42,7 +42,7 @@ function PersonaText({ app, persona }: { app: App; persona: WirePrompt }) {
       <h4 dir="auto">{persona.name}</h4>
       <p>
         {t("persona.version", { version: persona.version })},{" "}
-        {readinessWords(persona, app.model.value?.id ?? "")}
+        {readinessWords(persona, app.next.model.value?.id ?? "")}
       </p>
       <blockquote dir="auto" tabIndex={0}>
         {text.value}
