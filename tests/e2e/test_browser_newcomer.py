@@ -61,3 +61,15 @@ def test_offer_to_undo_covers_nothing_of_the_list_and_not_the_composer(page: Pag
     assert composer is not None
     assert offer["x"] > foot["x"] + foot["width"]
     assert offer["y"] + offer["height"] <= composer["y"]
+
+
+def test_page_itself_never_scrolls(page: Page) -> None:
+    say(page, "Name a flower.")
+    page.set_viewport_size({"width": 1000, "height": 320})
+
+    page.get_by_role("group", name="Figures").get_by_role("button").last.click()
+
+    expect(page.get_by_text("Time to first token")).to_be_in_viewport()
+    page.evaluate("scrollTo(0, 500)")
+    assert page.evaluate("[scrollY, document.querySelector('.page').scrollTop]") == [0, 0]
+    expect(page.get_by_role("heading", level=1)).to_be_in_viewport()
