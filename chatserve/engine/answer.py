@@ -138,7 +138,7 @@ class Answer:
 
     @property
     def prefill(self) -> Prefill | None:
-        """How far the prompt is computed, until it is; None where one step does it."""
+        """How far the prompt is computed, for the first time or again; None where it is."""
         return self._prefill
 
     def take(self, output: RequestOutput, now_s: float) -> None:
@@ -238,10 +238,8 @@ class Answer:
         self._open(1)
 
     def _note_prefill(self, num_computed_tokens: int) -> None:
-        """Take note of a prompt that is not computed yet; nobody waits for one that was before."""
-        total = len(self.claim.request.prompt_token_ids)
-        if self.clock.first_token_ms is not None:
-            return
+        """Take note of a prompt that is not computed yet, and of what of the answer follows it."""
+        total = len(self.claim.request.prompt_token_ids) + len(self._token_ids)
         cached = min(self._found_tokens, total)
         self._prefill = Prefill(cached, max(0, min(num_computed_tokens, total) - cached), total)
 

@@ -217,7 +217,10 @@ class LogEvent:
 
 @dataclass(frozen=True, slots=True)
 class Prefill:
-    """How far a prompt of `total_tokens` is computed; the cached ones need not be."""
+    """How far a prompt of `total_tokens` is computed; the cached ones need not be.
+
+    What there is of the answer counts as prompt where it is computed again.
+    """
 
     cached_tokens: int
     computed_tokens: int

@@ -118,7 +118,7 @@ class Updates:
 class _Reader:
     """One reader of an answer, and what it was told between the events.
 
-    Owns: how many events it has got, and whether text was among them.
+    Owns: how many events it has got.
     Used from: the event loop, by the task that reads the answer and the one that tells updates.
     """
 
@@ -126,14 +126,12 @@ class _Reader:
         self._looks = looks
         self._answer = answer
         self._num_heard = 0
-        self._has_text = False
         self._has_begun = asyncio.Event()
         if has_begun:
             self._has_begun.set()
 
     def hear(self, event: Event) -> None:
         self._num_heard += 1
-        self._has_text = self._has_text or event["type"] == EventKind.DELTA
         if event["type"] != EventKind.CREATED:
             self._has_begun.set()
 
@@ -178,7 +176,7 @@ class _Reader:
         if stage.place is not None:
             place = stage.place
             return self._update("queue.updated", position=place.position, eta_ms=place.eta_ms)
-        if stage.prefill is not None and not self._has_text:  # of before its owner's last beat
+        if stage.prefill is not None:
             prefill = stage.prefill
             return self._update(
                 "prefill.updated",

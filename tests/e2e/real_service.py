@@ -1,5 +1,7 @@
 """A real service on the default model, which a test may stop, kill and start again."""
 
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -62,6 +64,16 @@ class Service:
         self._process.kill()
         self._process.wait()
         self._process = None
+
+    def kill_engine(self) -> None:
+        """End its one engine at once, as a lack of memory would; it is started again."""
+        assert self._process is not None
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        for pid in map(int, children.read_text().split()):
+            if b"engine" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                os.kill(pid, signal.SIGKILL)
+                return
+        raise AssertionError("there is no engine to kill")
 
     def _await_ready(self, process: "subprocess.Popen[bytes]") -> None:
         retries = httpx.HTTPTransport(retries=3)

@@ -199,6 +199,50 @@ def test_an_answer_survives_a_service_that_is_killed_and_started_again(
     expect(last_answer(page).locator(".markdown")).to_have_text(shown, use_inner_text=True)
 
 
+def figures_of(page: Page) -> str:
+    """Return what the inspector says of the last answer, a figure a line."""
+    return last_answer(page).locator(".figures").get_attribute("title") or ""
+
+
+def test_a_reader_is_told_of_a_machine_that_stops_and_the_figures_stay_true(
+    context: BrowserContext, own_service: Service
+) -> None:
+    """A reload used to show a queue of half a minute, and no time to the first token."""
+    page = open_tab(context, own_service.url)
+    send(page, "Write a very long story about a river.")
+    begun = let_it_begin(page)
+    ttft = last_answer(page).locator(".ttft").inner_text()
+
+    own_service.kill_engine()
+    progress = last_answer(page).locator(".progress")
+    expect(progress).to_contain_text("The machine that was answering has stopped", timeout=WAIT_MS)
+    frozen = text_of(last_answer(page))
+    expect(progress).to_have_count(0, timeout=2 * WAIT_MS)
+    expect(last_answer(page).locator(".markdown")).to_contain_text(begun)
+    expect(last_answer(page).locator(".markdown")).not_to_have_text(frozen, use_inner_text=True)
+    stop(page)
+    shown, figures = text_of(last_answer(page)), figures_of(page)
+    assert last_answer(page).locator(".ttft").inner_text() == ttft
+    page.reload()
+
+    expect(last_answer(page).locator(".markdown")).to_have_text(shown, use_inner_text=True)
+    assert figures_of(page) == figures
+
+
+def test_a_long_prompt_is_read_before_the_eyes_of_who_waits(
+    context: BrowserContext, own_service: Service
+) -> None:
+    page = open_tab(context, own_service.url)
+
+    send(page, "A sentence that a reader does not read. " * 400)
+
+    progress = last_answer(page).locator(".progress")
+    expect(progress).to_have_text(re.compile(r"reading [\d,]+ of [\d,]+ tokens"), timeout=WAIT_MS)
+    expect(progress.locator("progress")).to_be_visible()
+    expect_phase(page, "streaming|completed|cut")
+    expect(progress).to_have_count(0)
+
+
 def test_a_reload_without_a_service_shows_what_was_read(
     context: BrowserContext, own_service: Service
 ) -> None:

@@ -64,6 +64,16 @@ async def test_owner_says_with_its_lease_how_far_a_prompt_is_until_it_is_done(
     assert done == [Stage(was_claimed=True, owner="w")]
 
 
+async def test_prompt_is_done_once_a_token_is_in_the_log(store: Store) -> None:
+    await enqueue(store, "a")
+    await claim_names(store, "w")
+    await store.queue.extend_leases("w", [A], LEASE_MS, prefills={A: Prefill(1, 1, 3)})
+
+    await append(store, BEGINNING)
+
+    assert await store.queue.stages([A]) == [Stage(was_claimed=True, owner="w")]
+
+
 async def test_how_far_a_lost_owner_was_is_forgotten_with_it(store: Store) -> None:
     await enqueue(store, "a")
     await claim_names(store, "w")

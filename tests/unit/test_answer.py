@@ -343,11 +343,11 @@ def test_prefill_is_known_from_its_first_step_to_its_last() -> None:
     assert seen == [None, Prefill(1, 1, 3), None]
 
 
-def test_prompt_that_is_computed_again_for_an_answer_that_has_begun_is_no_prefill() -> None:
+def test_what_there_is_of_an_answer_counts_as_prompt_where_it_is_computed_again() -> None:
     start = LoggedStart(cached_tokens=2, queue_ms=9.0, ttft_ms=15.0)
     answer = make_answer(next_sequence=6, text="Hi", token_ids=(7,), start=start)
     answer.take(RequestOutput(ID, admitted_cached_tokens=0), 0.0)
 
     answer.take(RequestOutput(ID, num_computed_tokens=2), 0.1)
 
-    assert answer.prefill is None
+    assert answer.prefill == Prefill(cached_tokens=0, computed_tokens=2, total_tokens=4)

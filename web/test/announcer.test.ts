@@ -101,8 +101,8 @@ test("a lost machine is told once, and again only when that changes", () => {
   const lost = (numWorkers: number) => ({ ...writing("The"), lost: { numWorkers } });
 
   expect(hear(writing("The"), lost(0), lost(0), lost(1), lost(1))).toEqual([
-    "The machine that was answering failed; it is being restarted",
-    "The machine that was answering failed; another takes over",
+    "The machine that was answering has stopped; it is being restarted",
+    "The machine that was answering has stopped; another takes over",
   ]);
 });
 

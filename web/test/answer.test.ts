@@ -216,10 +216,12 @@ describe("a long prompt", () => {
     expect(fold([wholeAnswer[3]!], reading).prefill).toBeNull();
   });
 
-  test("is no news of an answer that has begun", () => {
+  test("is told of in the middle of an answer, where it is computed again", () => {
     const streaming = fold(wholeAnswer.slice(0, 6));
 
-    expect(fold([update(500)], streaming)).toBe(streaming);
+    const reading = fold([update(500)], { ...streaming, lost: { numWorkers: 0 } });
+
+    expect(reading).toEqual({ ...streaming, prefill: { computed: 500, total: 2300 } });
   });
 });
 

@@ -40,14 +40,19 @@ describe("progress", () => {
       "reading 1,240 of 2,300 tokens",
     ],
     [
+      "computing the prompt again",
+      { ...newAnswer(0), phase: "streaming", prefill: { computed: 1240, total: 2300 } },
+      "reading 1,240 of 2,300 tokens once more",
+    ],
+    [
       "another worker takes over",
       { ...newAnswer(0), phase: "streaming", lost: { numWorkers: 1 } },
-      "The machine that was answering failed; another takes over",
+      "The machine that was answering has stopped; another takes over",
     ],
     [
       "the only worker starts again",
       { ...newAnswer(0), phase: "prefilling", lost: { numWorkers: 0 } },
-      "The machine that was answering failed; it is being restarted",
+      "The machine that was answering has stopped; it is being restarted",
     ],
     ["streaming", { ...newAnswer(0), phase: "streaming" }, null],
     ["stopping", requestStop(newAnswer(0)), "stopping"],

@@ -52,7 +52,7 @@ export interface Answer {
   /** The reader asked for the end and the terminal event has not come yet. */
   isStopping: boolean;
   queue: { position: number; etaMs: number | null } | null;
-  /** How far a long prompt is that is being computed; `total` without what was cached. */
+  /** How far a long prompt is that is computed, maybe again; `total` without what was cached. */
   prefill: { computed: number; total: number } | null;
   /** The worker that had the answer is gone; so many live that can take it over. */
   lost: { numWorkers: number } | null;
@@ -163,7 +163,7 @@ function withQueue(answer: Answer, position: number, etaMs: number | null): Answ
 }
 
 function withPrefill(answer: Answer, event: PrefillEvent): Answer {
-  if (answer.phase !== "prefilling") return answer;
+  if (answer.phase !== "prefilling" && answer.phase !== "streaming") return answer;
   const total = event.total_tokens - event.cached_tokens;
   return { ...answer, ...noUpdates, prefill: { computed: event.computed_tokens, total } };
 }

@@ -19,6 +19,8 @@ export function progressWords(answer: Answer, isLive: boolean): string | null {
       return queueWords(answer);
     case "prefilling":
       return prefillWords(answer);
+    case "streaming":
+      return answer.prefill && partWords("progress.prefillingAgain", answer.prefill);
     default:
       return null;
   }
@@ -28,11 +30,15 @@ function lostWords({ numWorkers }: { numWorkers: number }): string {
   return t(numWorkers > 0 ? "progress.takenOver" : "progress.restarted");
 }
 
+function partWords(
+  key: "progress.prefillingPart" | "progress.prefillingAgain",
+  { computed, total }: NonNullable<Answer["prefill"]>,
+): string {
+  return t(key, { computed: formatCount(computed), total: formatCount(total) });
+}
+
 function prefillWords({ prompt, prefill }: Answer): string {
-  if (prefill !== null) {
-    const { computed, total } = prefill;
-    return t("progress.prefillingPart", { computed: formatCount(computed), total: formatCount(total) });
-  }
+  if (prefill !== null) return partWords("progress.prefillingPart", prefill);
   if (prompt === null) return t("progress.prefilling");
   return plural("progress.prefillingTokens", prompt.total - prompt.cached);
 }
