@@ -111,3 +111,10 @@ test("the progress of a long prompt is shown and not told", () => {
 
   expect(hear(read(1), read(5), read(8))).toEqual([]);
 });
+
+test("what went wrong is found in one place once it has been told", () => {
+  hear({}, { phase: "failed", error: { code: "queue_full", message: "the queue is full" } });
+  vi.advanceTimersByTime(5_000);
+
+  expect(announcer.urgent.value).toBe("");
+});

@@ -79,7 +79,7 @@ describe("delivery", () => {
     for (let index = 0; index < end; index += 1) {
       const before = fold(wholeAnswer.slice(0, index + 1));
 
-      expect(reduceAnswer(before, wholeAnswer[index]!)).toBe(before);
+      expect(reduceAnswer(before, wholeAnswer[index]!, 0)).toBe(before);
     }
   });
 
@@ -299,6 +299,14 @@ describe("an early end", () => {
 
     expect(answer).toMatchObject({ phase: "failed", responseId: null });
     expect(answer.error).toEqual({ code: "queue_full", message: "full" });
+  });
+
+  test("a refusal that names a time to wait is refused until then", () => {
+    const error = { code: "rate_limit_exceeded", message: "no", headers: { "retry-after": "12" } };
+
+    const answer = reduceAnswer(newAnswer(0), { type: "error", error }, 5_000);
+
+    expect(answer.error?.retryAtMs).toBe(17_000);
   });
 
   test("nothing changes a settled answer", () => {

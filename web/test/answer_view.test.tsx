@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { renderToString } from "preact-render-to-string";
 import { describe, expect, test } from "vitest";
 
-import { failAnswer, newAnswer, type Answer } from "../src/chat/answer";
+import { failAnswer, newAnswer, type Answer, type AnswerError } from "../src/chat/answer";
 import type { AnswerEntry } from "../src/chat/entries";
 import type { App } from "../src/app";
 import { AnswerView } from "../src/view/answer_view";
@@ -34,6 +34,17 @@ describe("a failed answer", () => {
 
     expect(html.includes("Retry")).toBe(isOffered);
   });
+});
+
+test("Retry waits for the time from which it can help", () => {
+  const waiting = { code: "rate_limit_exceeded", message: "no", retryAtMs: Date.now() + 12_000 };
+  const over = { ...waiting, retryAtMs: Date.now() };
+  const retryOf = (error: AnswerError) => {
+    return /<button[^>]*>Retry/.exec(render(failAnswer(newAnswer(0), error)))?.[0];
+  };
+
+  expect(retryOf(waiting)).toContain("disabled");
+  expect(retryOf(over)).not.toContain("disabled");
 });
 
 test("only a live connection makes a running answer look like being written", () => {

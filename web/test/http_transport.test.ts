@@ -198,12 +198,18 @@ describe("over HTTP an answer", () => {
     expect(stream().request).toContain("starting_after=5");
   });
 
-  test("that is refused says why, and the connection stays", async () => {
-    refusal = Response.json({ error: { code: "queue_full", message: "full" } }, { status: 429 });
+  test("that is refused says why and until when, and the connection stays", async () => {
+    const headers = { "Retry-After": "12" };
+    refusal = Response.json(
+      { error: { code: "queue_full", message: "full" } },
+      { status: 429, headers },
+    );
 
     const { answer } = await ask();
 
+    const { retryAtMs = 0 } = answer.value.error ?? {};
     expect(answer.value).toMatchObject({ phase: "failed", error: { code: "queue_full" } });
+    expect(Math.ceil((retryAtMs - Date.now()) / 1_000)).toBe(12);
     expect(connection.isLive).toBe(true);
   });
 

@@ -10,6 +10,7 @@ import {
   endingWords,
   errorWords,
   figuresInFull,
+  isEarly,
   progressWords,
 } from "../src/chat/answer_words";
 import { formatDuration, formatRate } from "../src/i18n/catalogue";
@@ -95,18 +96,38 @@ test("all figures are told in full, and only those that exist", () => {
 });
 
 test("an error is a sentence, with what to do where that is known", () => {
-  expect(errorWords({ code: "no_worker", message: "no engine worker is running" })).toBe(
+  expect(errorWords({ code: "no_worker", message: "no engine worker is running" }, 0)).toBe(
     "No engine worker is running. Start an engine, or wait until it has loaded its model.",
   );
-  expect(errorWords({ code: "other", message: "What now?" })).toBe("What now?");
+  expect(errorWords({ code: "other", message: "What now?" }, 0)).toBe("What now?");
 });
 
 test("a message that cannot succeed gets advice and no retry", () => {
   const error = { code: "context_length_exceeded", message: "the prompt has 9000 tokens" };
 
   expect(canRetry(error)).toBe(false);
-  expect(errorWords(error)).toMatch(/Start a branch from an earlier message/);
+  expect(errorWords(error, 0)).toMatch(/Start a branch from an earlier message/);
   expect(canRetry({ code: "queue_full", message: "full" })).toBe(true);
+});
+
+test("whoever has sent too much is told when to try again, and nothing of quotas", () => {
+  const message = "this tenant is limited to 2 requests per minute, with 0 left";
+  const error = { code: "rate_limit_exceeded", message, retryAtMs: 20_000 };
+
+  expect(errorWords(error, 8_500)).toBe(
+    "You have sent as much as is allowed for now. Try again in 12 s.",
+  );
+  expect([isEarly(error, 19_999), isEarly(error, 20_000)]).toEqual([true, false]);
+  expect(errorWords(error, 20_000)).toMatch(/You can try again now\.$/);
+  expect(canRetry(error)).toBe(true);
+});
+
+test("what is more than is ever allowed is not to be tried again", () => {
+  const message = "the request may need 9,000, and this tenant is limited to 100 tokens per minute";
+  const error = { code: "request_over_limit", message };
+
+  expect(errorWords(error, 0)).not.toContain("tenant");
+  expect(canRetry(error)).toBe(false);
 });
 
 describe("a message too large for a frame", () => {

@@ -15,6 +15,8 @@ import { firstWords } from "./title";
 
 const stillWritingMs = 7_000;
 const queueMs = 10_000;
+/** What went wrong stands where the answer would be, too; once read out it is found only there. */
+const urgentMs = 5_000;
 const maxTextLength = 200;
 
 export class Announcer {
@@ -26,6 +28,7 @@ export class Announcer {
   #queueToldAtMs = Number.NEGATIVE_INFINITY;
   #lossTold = "";
   #timer: ReturnType<typeof setInterval> | undefined;
+  #urgentTimer: ReturnType<typeof setTimeout> | undefined;
 
   /** Take note of the last answer on the screen, as it is now. */
   show(key: string | null, answer: Answer | null, nowMs: number): void {
@@ -37,7 +40,7 @@ export class Announcer {
     if (answer === null) return this.rest();
     this.#tellLoss(answer);
     if (answer.phase === "queued") this.#tellQueue(answer, nowMs);
-    else if (isNews) this.#tell(answer);
+    else if (isNews) this.#tell(answer, nowMs);
     if (answer.phase === "streaming") this.#timer ??= setInterval(() => this.#tellStill(), stillWritingMs);
     else this.rest();
   }
@@ -48,10 +51,12 @@ export class Announcer {
     this.#timer = undefined;
   }
 
-  #tell(answer: Answer): void {
+  #tell(answer: Answer, nowMs: number): void {
     const { error } = answer;
+    clearTimeout(this.#urgentTimer);
+    this.#urgentTimer = setTimeout(() => (this.urgent.value = ""), urgentMs);
     this.urgent.value =
-      error === null ? "" : t("answer.announce.failed", { reason: errorWords(error) });
+      error === null ? "" : t("answer.announce.failed", { reason: errorWords(error, nowMs) });
     const words = announcement(answer);
     if (words !== null) this.polite.value = words;
   }

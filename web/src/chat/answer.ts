@@ -10,17 +10,18 @@
  */
 
 import { t } from "../i18n/catalogue";
-import type {
-  AnswerEvent,
-  DeltaEvent,
-  GapEvent,
-  LifecycleEvent,
-  NumberedEvent,
-  PrefillEvent,
-  WireError,
-  WireResponse,
-  WireTimings,
-  WireUsage,
+import {
+  toRetryAfterMs,
+  type AnswerEvent,
+  type DeltaEvent,
+  type GapEvent,
+  type LifecycleEvent,
+  type NumberedEvent,
+  type PrefillEvent,
+  type WireError,
+  type WireResponse,
+  type WireTimings,
+  type WireUsage,
 } from "../wire/protocol";
 
 export type Phase =
@@ -29,6 +30,8 @@ export type Phase =
 export interface AnswerError {
   code: string;
   message: string;
+  /** Before this time the server will refuse the same again. */
+  retryAtMs?: number;
 }
 
 /** The tokens of a prompt, and how many of them were in the prefix cache. */
@@ -117,8 +120,8 @@ export function isUnstored(answer: Answer): boolean {
   return isSettled(answer) && answer.sentAtMs !== null && answer.responseId === null;
 }
 
-/** Return the answer after one event. */
-export function reduceAnswer(answer: Answer, event: AnswerEvent): Answer {
+/** Return the answer after one event, which came at this time by the reader's clock. */
+export function reduceAnswer(answer: Answer, event: AnswerEvent, atMs: number): Answer {
   if (isSettled(answer)) return answer;
   switch (event.type) {
     case "chatserve:queue.updated":
@@ -130,7 +133,7 @@ export function reduceAnswer(answer: Answer, event: AnswerEvent): Answer {
     case "chatserve:response.gap":
       return withSnapshot(answer, event);
     case "error":
-      return failAnswer(answer, toAnswerError(event.error));
+      return failAnswer(answer, refusalOf(event.error, atMs));
     default:
       return withNumbered(answer, event);
   }
@@ -155,6 +158,11 @@ export function toAnswerError(error: WireError | null | undefined): AnswerError 
     code: error?.["chatserve:code"] ?? error?.code ?? error?.type ?? "unknown",
     message: error?.message ?? t("answer.noReason"),
   };
+}
+
+function refusalOf(error: WireError, atMs: number): AnswerError {
+  const retryAfterMs = toRetryAfterMs(error.headers?.["retry-after"]);
+  return { ...toAnswerError(error), ...(retryAfterMs !== null && { retryAtMs: atMs + retryAfterMs }) };
 }
 
 function withQueue(answer: Answer, position: number, etaMs: number | null): Answer {

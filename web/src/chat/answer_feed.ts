@@ -185,7 +185,7 @@ export class AnswerFeed {
       followed.hooks.onLost(followed);
       return;
     }
-    const after = reduceAnswer(before, event);
+    const after = reduceAnswer(before, event, Date.now());
     followed.answer.value = after;
     if (after.hasGap && !before.hasGap) this.#sendResume(followed);
     if (before.responseId === null && after.responseId !== null) this.#onAccepted(followed);

@@ -75,18 +75,37 @@ export function figuresInFull(answer: Answer): string {
   return lines.length === 0 ? "" : [...lines, "", ...explanations].join("\n");
 }
 
-const hopeless = new Set(["context_length_exceeded", "body_too_large", "conversation_not_found"]);
+const hopeless = new Set([
+  "context_length_exceeded",
+  "body_too_large",
+  "conversation_not_found",
+  "request_over_limit",
+]);
 
 /** Return whether the same message may succeed when it is sent again. */
 export function canRetry(error: AnswerError): boolean {
   return !hopeless.has(error.code);
 }
 
+/** Return whether it is too early to send the same message again. */
+export function isEarly({ retryAtMs = 0 }: AnswerError, nowMs: number): boolean {
+  return nowMs < retryAtMs;
+}
+
 /** Return what went wrong and, where something is known, what to do about it. */
-export function errorWords(error: AnswerError): string {
+export function errorWords(error: AnswerError, nowMs: number): string {
+  if (error.code === "rate_limit_exceeded") return limitWords(error, nowMs);
+  // Which limits there are, and whose, is the operator's business.
+  if (error.code === "request_over_limit") return t("error.overLimit");
   const sentence = toSentence(error.message);
   const whatToDo = tryText(`error.advice.${error.code}`);
   return whatToDo === null ? sentence : `${sentence} ${whatToDo}`;
+}
+
+function limitWords(error: AnswerError, nowMs: number): string {
+  if (!isEarly(error, nowMs)) return t("error.limitIsOver");
+  const seconds = Math.ceil(((error.retryAtMs ?? 0) - nowMs) / 1_000);
+  return t("error.limit", { duration: formatDuration(1_000 * seconds) });
 }
 
 /** Messages of the server are written to stand in a log line; here they stand alone. */

@@ -7,8 +7,8 @@
 import { useRef } from "preact/hooks";
 
 import type { App } from "../app";
-import { isSettled, type Answer } from "../chat/answer";
-import { canRetry, endingWords, errorWords, progressWords } from "../chat/answer_words";
+import { isSettled, type Answer, type AnswerError } from "../chat/answer";
+import { canRetry, endingWords, errorWords, isEarly, progressWords } from "../chat/answer_words";
 import { wholeText, type AnswerEntry } from "../chat/entries";
 import { t } from "../i18n/catalogue";
 import { AnswerActions } from "./answer_actions";
@@ -17,6 +17,7 @@ import { BegunEdit } from "./begun_edit";
 import { useEditedMessage, useFocusAfterEditing } from "./editing";
 import { Figures } from "./figures";
 import { MessageEditor } from "./message_editor";
+import { useNow } from "./now";
 
 interface AnswerViewProps {
   app: App;
@@ -56,7 +57,7 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
         </p>
       )}
       {answer.error !== null && (
-        <Failure answer={answer} onRetry={isLast ? () => void app.retry() : null} />
+        <Failure error={answer.error} onRetry={isLast ? () => void app.retry() : null} />
       )}
       <Footer
         answer={answer}
@@ -123,14 +124,13 @@ function Footer({ answer, hasText, onInspect }: FooterProps) {
   );
 }
 
-function Failure({ answer, onRetry }: { answer: Answer; onRetry: (() => void) | null }) {
-  const { error } = answer;
-  if (error === null) return null;
+function Failure({ error, onRetry }: { error: AnswerError; onRetry: (() => void) | null }) {
+  const nowMs = useNow(isEarly(error, Date.now()));
   return (
     <div class="failure" role="group" aria-label={t("answer.error")}>
-      <p>{errorWords(error)}</p>
+      <p>{errorWords(error, nowMs)}</p>
       {onRetry !== null && canRetry(error) && (
-        <button type="button" class="outlined" onClick={onRetry}>
+        <button type="button" class="outlined" disabled={isEarly(error, nowMs)} onClick={onRetry}>
           {t("common.retry")}
         </button>
       )}

@@ -2,7 +2,6 @@
 
 import "./header.css";
 
-import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
 import type { App } from "../app";
@@ -10,6 +9,7 @@ import { formatCount, plural, t } from "../i18n/catalogue";
 import { connectionWords } from "../wire/connection_words";
 import { MenuIcon, PanelIcon } from "./icons";
 import { ModelChoice } from "./model_choice";
+import { useNow } from "./now";
 
 export function Header({ app }: { app: App }) {
   const { layout } = app;
@@ -68,16 +68,10 @@ function titleOf(app: App): string {
 
 function ConnectionWord({ app }: { app: App }) {
   const state = app.connection.state.value;
-  const nowMs = useSignal(Date.now());
-  useEffect(() => {
-    if (state.kind !== "reconnecting") return;
-    nowMs.value = Date.now();
-    const timer = setInterval(() => (nowMs.value = Date.now()), 500);
-    return () => clearInterval(timer);
-  }, [state]);
+  const nowMs = useNow(state.kind === "reconnecting");
   return (
     <span class="connection" data-state={state.kind}>
-      {connectionWords(state, nowMs.value)}
+      {connectionWords(state, nowMs)}
     </span>
   );
 }

@@ -8,16 +8,17 @@
 import { t } from "../i18n/catalogue";
 import type { WireCache } from "./cache_snapshot";
 import type { WireOverview } from "./overview";
-import type {
-  WireConversation,
-  WireError,
-  WireHitList,
-  WireIdentity,
-  WireItem,
-  WireList,
-  WireModel,
-  WirePrompt,
-  WireResponse,
+import {
+  toRetryAfterMs,
+  type WireConversation,
+  type WireError,
+  type WireHitList,
+  type WireIdentity,
+  type WireItem,
+  type WireList,
+  type WireModel,
+  type WirePrompt,
+  type WireResponse,
 } from "./protocol";
 
 const sessionsPerPage = 50;
@@ -244,11 +245,5 @@ export function toApiError(response: Response, parsed: unknown): ApiError {
   const error = (parsed as { error?: WireError } | null)?.error;
   const message = error?.message ?? t("error.status", { status: response.status });
   const code = error?.code ?? `http_${response.status}`;
-  return new ApiError(response.status, code, message, retryAfterMsOf(response));
-}
-
-/** The header may also hold a date; this service sends seconds. */
-function retryAfterMsOf(response: Response): number | null {
-  const seconds = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
-  return Number.isNaN(seconds) ? null : 1_000 * seconds;
+  return new ApiError(response.status, code, message, toRetryAfterMs(response.headers.get("Retry-After")));
 }

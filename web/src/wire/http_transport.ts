@@ -131,8 +131,7 @@ export class HttpTransport implements Transport {
       this.#end(end);
       return;
     }
-    const { status, code, message } = error as ApiError;
-    this.#listener.onFrame({ type: "error", stream_id: lane, status, error: { code, message } });
+    this.#listener.onFrame(errorFrame(error as ApiError, lane));
   }
 
   #end(end: TransportEnd): void {
@@ -140,6 +139,12 @@ export class HttpTransport implements Transport {
     this.close();
     this.#listener.onEnd(end);
   }
+}
+
+/** Return a refusal as a socket would bring it. */
+function errorFrame({ status, code, message, retryAfterMs }: ApiError, lane: string): ServerEvent {
+  const headers = retryAfterMs === null ? {} : { "retry-after": String(retryAfterMs / 1_000) };
+  return { type: "error", stream_id: lane, status, error: { code, message, headers } };
 }
 
 function onLane(event: ServerEvent, lane: string): ServerEvent {

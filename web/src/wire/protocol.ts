@@ -25,6 +25,8 @@ export interface WireError {
   code?: string | null;
   message: string;
   param?: string | null;
+  /** What a reply over HTTP has in its head, by names in small letters. */
+  headers?: Readonly<Record<string, string>>;
   /** The precise code where the base protocol has only `server_error`. */
   "chatserve:code"?: string | null;
 }
@@ -309,4 +311,10 @@ export interface WireList<T> {
   data: T[];
   has_more: boolean;
   last_id?: string | null;
+}
+
+/** Return how long a server asks to be left alone; this one sends seconds, and no date. */
+export function toRetryAfterMs(header: string | null | undefined): number | null {
+  const seconds = Number.parseInt(header ?? "", 10);
+  return Number.isNaN(seconds) ? null : 1_000 * seconds;
 }
