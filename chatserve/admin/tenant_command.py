@@ -12,7 +12,9 @@ from chatserve.admin.quota_flags import TENANT_QUOTAS, quotas_in_words, with_fla
 from chatserve.admin.store_access import all_tenants, known_tenant, no_tenant, service_store
 from chatserve.admin.table import as_table, day_of
 from chatserve.admin.tenant_config import ALL_MODELS, TenantConfig
+from chatserve.engine.api import DEFAULT_TENANT
 from chatserve.errors import ConfigError
+from chatserve.identity import LOCAL, LOCAL_USER
 from chatserve.store.codec import dump_json
 from chatserve.store.connection import Store
 from chatserve.store.tenant_removal import remove_tenant
@@ -24,6 +26,13 @@ This is the first tenant. From now on everything needs a key: pages and connecti
 without one are closed. To make one:
     chatserve key add --tenant {name} --user NAME --role operator
 """
+
+_EARLIER_CONVERSATIONS = f"""
+There are conversations from before. They stay with the user {LOCAL_USER!r} of the tenant
+{DEFAULT_TENANT!r}, where no other key finds them. For a key that opens them:
+"""
+_ADD_OPEN_TENANT = f"    chatserve tenant add {DEFAULT_TENANT}\n"
+_ADD_OPEN_KEY = f"    chatserve key add --tenant {DEFAULT_TENANT} --user {LOCAL_USER}\n"
 
 _HEADINGS = ("TENANT", "SINCE", "MODELS", "QUOTAS")
 
@@ -46,8 +55,22 @@ async def run_tenant_command(config: TenantConfig, console: Console) -> int:
         if config.models is not None:
             await _note_unserved(store, tenants[0], console)
         if is_first:
-            write_lines(console.progress, _FIRST_TENANT.format(name=tenants[0].name).splitlines())
+            await _note_first(store, tenants[0].name, console)
     return 0
+
+
+async def _note_first(store: Store, name: str, console: Console) -> None:
+    """Say what ends with the first tenant, and how conversations from before are reached."""
+    note = _FIRST_TENANT.format(name=name)
+    if await _has_earlier_conversations(store):
+        add_tenant = "" if name == DEFAULT_TENANT else _ADD_OPEN_TENANT
+        note += _EARLIER_CONVERSATIONS + add_tenant + _ADD_OPEN_KEY
+    write_lines(console.progress, note.splitlines())
+
+
+async def _has_earlier_conversations(store: Store) -> bool:
+    listed = await store.sessions.list(LOCAL.owner, 1)
+    return bool(listed or await store.sessions.list(LOCAL.owner, 1, archived=True))
 
 
 async def _note_unserved(store: Store, tenant: Tenant, console: Console) -> None:

@@ -58,6 +58,12 @@ class Service:
             self._process.wait(timeout=60)
             self._process = None
 
+    def command(self, *arguments: str) -> str:
+        """Run `chatserve` beside it, on its data folder, and return what it prints."""
+        command = [sys.executable, "-m", "chatserve", *arguments, "--data-dir", str(self._folder)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout
+
     def kill(self) -> None:
         """End it at once; its workers, gateway and store end with it, wherever they are."""
         assert self._process is not None

@@ -16,6 +16,8 @@ from chatserve.admin.tenant_config import TenantConfig
 from chatserve.command_line import load_config
 from chatserve.engine.api import EngineStats
 from chatserve.errors import ConfigError, Conflict, NotFound
+from chatserve.gateway.ids import new_id
+from chatserve.identity import LOCAL
 from chatserve.store import keys
 from chatserve.store.api_keys import ApiKey, parse_secret
 from chatserve.store.connection import Store
@@ -149,6 +151,42 @@ async def test_the_first_tenant_is_told_what_it_ends(store: Store, shell: Shell)
 
     assert "chatserve key add --tenant acme --user NAME --role operator" in first
     assert shell.notes == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "commands"),
+    [
+        (
+            "acme",
+            ["chatserve tenant add default", "chatserve key add --tenant default --user local"],
+        ),
+        ("default", ["chatserve key add --tenant default --user local"]),
+    ],
+)
+async def test_the_first_tenant_is_told_how_earlier_conversations_are_reached(
+    store: Store, shell: Shell, name: str, commands: list[str]
+) -> None:
+    await store.probe()
+    await store.sessions.create(LOCAL.owner, new_id("conv_", LOCAL.tenant))
+
+    await shell.run(f"tenant add {name}")
+    lines = [line.strip() for line in shell.notes.splitlines()]
+    told = lines[
+        lines.index("'default', where no other key finds them. For a key that opens them:") + 1 :
+    ]
+    for command in told:
+        await shell.run(command.removeprefix("chatserve "))
+
+    assert told == commands
+    assert [key.user for key in await store.api_keys.list(9, tenant="default")] == ["local"]
+
+
+async def test_without_conversations_nothing_is_said_of_them(store: Store, shell: Shell) -> None:
+    await store.probe()
+
+    await shell.run("tenant add acme")
+
+    assert "conversations" not in shell.notes
 
 
 async def test_models_that_nobody_serves_are_told(store: Store, shell: Shell) -> None:
