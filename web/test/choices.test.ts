@@ -9,7 +9,8 @@ import {
   type Metadata,
 } from "../src/parameters/choices";
 import { obstacleOfChoices } from "../src/parameters/obstacle";
-import { promptField, readinessOf } from "../src/parameters/personas";
+import { promptField } from "../src/parameters/personas";
+import { readinessOf } from "../src/parameters/readiness";
 import { persona } from "./descriptions";
 
 const choices: Choices = {

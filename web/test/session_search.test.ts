@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
-import { markWords, SessionSearch } from "../src/sessions/session_search";
+import { markWords } from "../src/sessions/marked_words";
+import { SessionSearch } from "../src/sessions/session_search";
 import type { WireHit, WireHitList } from "../src/wire/protocol";
 
 let asked: { q: string | null; cursor: string | null; reply: (page: WireHitList) => void }[];

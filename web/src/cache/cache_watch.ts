@@ -8,7 +8,7 @@
 import { computed, signal } from "@preact/signals";
 
 import { Poll } from "../observe/poll";
-import { getCache } from "../wire/api";
+import { getCache } from "../wire/service_api";
 import { followTakings, silenceS, type Takings } from "./silence";
 import { layoutTree } from "./tree_layout";
 

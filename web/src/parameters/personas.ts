@@ -8,16 +8,8 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 
 import { getPrompt, listPrompts } from "../wire/api";
-import type { WirePrompt, WirePromptWorker } from "../wire/protocol";
+import type { WirePrompt } from "../wire/protocol";
 import type { PersonaChoice } from "./choices";
-
-/** What a model's workers have ready of a persona, the best of them. */
-export interface Readiness {
-  state: WirePromptWorker["state"];
-  numTokens: number;
-}
-
-const bestFirst: WirePromptWorker["state"][] = ["pinned", "cached", "warming", "refused", null];
 
 export class Personas {
   /** Null until they are known, and where they cannot be read. */
@@ -50,13 +42,6 @@ export class Personas {
     text.catch(() => this.#texts.delete(key));
     return text;
   }
-}
-
-/** Return what the workers of a model have ready, or null where none serves it. */
-export function readinessOf({ workers }: WirePrompt, model: string): Readiness | null {
-  const ours = workers.filter((worker) => worker.model === model);
-  const best = bestFirst.flatMap((state) => ours.filter((worker) => worker.state === state))[0];
-  return best === undefined ? null : { state: best.state, numTokens: best.num_tokens };
 }
 
 /** Return the variables that have neither a value nor a default. */

@@ -6,7 +6,8 @@ import { useEffect, useId, useRef } from "preact/hooks";
 
 import type { App } from "../app";
 import { plural, t } from "../i18n/catalogue";
-import { missingVariables, readinessOf } from "../parameters/personas";
+import { missingVariables } from "../parameters/personas";
+import { readinessOf } from "../parameters/readiness";
 import type { WirePrompt } from "../wire/protocol";
 
 /** What the server takes as the value of one variable. */

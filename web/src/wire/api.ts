@@ -1,13 +1,11 @@
 /**
- * The HTTP surface the page uses: who one is, models, stored sessions, what the service is doing.
+ * The HTTP surface the page uses: who one is, models, personas, stored sessions.
  *
  * Every failure leaves here as an `ApiError` with a code and a sentence, whether the gateway
  * answered with an error, something in between answered for it, or nobody did.
  */
 
 import { t } from "../i18n/catalogue";
-import type { WireCache } from "./cache_snapshot";
-import type { WireOverview } from "./overview";
 import {
   toRetryAfterMs,
   type WireConversation,
@@ -45,11 +43,6 @@ export async function logIn(key: string): Promise<void> {
 
 export async function logOut(): Promise<void> {
   await call("POST", "v1/chatserve/logout");
-}
-
-export async function getVersion(): Promise<string> {
-  const { version } = await call<{ version: string }>("GET", "version");
-  return version;
 }
 
 export async function listModels(): Promise<WireModel[]> {
@@ -190,18 +183,6 @@ export async function deleteBranch(sessionId: string, itemId: string): Promise<v
   const path = `v1/conversations/${encodeURIComponent(sessionId)}/items`;
   const item = `${path}/${encodeURIComponent(itemId)}?following=true`;
   await call("DELETE", item, undefined, { keepalive: true });
-}
-
-/** Return what the viewer may know of the caches; an operator may look at one tenant's alone. */
-export function getCache(tenant: string | null): Promise<WireCache> {
-  const query = tenant === null ? "" : `?${new URLSearchParams({ tenant })}`;
-  return call("GET", `v1/chatserve/cache${query}`);
-}
-
-/** Return what the service does now, with a page of the tenants that come after one by name. */
-export function getOverview(after: string | null): Promise<WireOverview> {
-  const query = after === null ? "" : `?${new URLSearchParams({ after })}`;
-  return call("GET", `v1/chatserve/overview${query}`);
 }
 
 export interface RequestParts {

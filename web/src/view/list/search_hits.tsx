@@ -2,7 +2,8 @@
 
 import { plural, t } from "../../i18n/catalogue";
 import { hashOf } from "../../router";
-import { markWords, type SessionSearch } from "../../sessions/session_search";
+import { markWords } from "../../sessions/marked_words";
+import type { SessionSearch } from "../../sessions/session_search";
 import type { WireHit } from "../../wire/protocol";
 
 interface SearchHitsProps {

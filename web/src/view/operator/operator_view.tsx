@@ -9,7 +9,7 @@ import type { App } from "../../app";
 import { plural, t } from "../../i18n/catalogue";
 import type { Login } from "../../login";
 import { Poll } from "../../observe/poll";
-import { getOverview } from "../../wire/api";
+import { getOverview } from "../../wire/service_api";
 import type { WireOverview } from "../../wire/overview";
 import { ProblemNotice } from "../observe/problem_notice";
 import { usePoll } from "../observe/use_poll";

@@ -10,7 +10,7 @@ import type { App } from "../../app";
 import { languages, preferred, t, type Language } from "../../i18n/catalogue";
 import { isTouch } from "../../input/send_key";
 import { themes, type Theme } from "../../settings";
-import { getVersion } from "../../wire/api";
+import { getVersion } from "../../wire/service_api";
 
 export function SettingsDialog({ app }: { app: App }) {
   return (
