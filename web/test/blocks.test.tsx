@@ -23,11 +23,11 @@ function numSame(before: readonly Block[], after: readonly Block[]): number {
   return first === -1 ? before.length : first;
 }
 
-function expectEveryPrefixToMatch(text: string): void {
+function expectEveryPrefixToMatch(text: string, from = 0, pieceLength = 1): void {
   const splitter = new BlockSplitter();
   let before: readonly Block[] = [];
   let numFrozen = 0;
-  for (let length = 0; length <= text.length; length += 1) {
+  for (let length = from; length <= text.length; length += pieceLength) {
     const prefix = text.slice(0, length);
     const blocks = splitter.update(prefix);
     const grown = html(blocks);
@@ -47,6 +47,12 @@ describe("a text that grows", () => {
 
   test("renders every prefix of random documents as if parsed whole", { timeout: 120_000 }, () => {
     for (let seed = 1; seed <= 400; seed += 1) expectEveryPrefixToMatch(randomDocument(seed));
+  });
+
+  test.each(trickyDocuments)("goes on from a long paragraph as if parsed whole: %s", (_, text) => {
+    const paragraph = "some words of a long paragraph\n".repeat(180);
+
+    expectEveryPrefixToMatch(`${paragraph}${text}`, paragraph.length, 4);
   });
 
   test("keeps closed blocks as the same objects", () => {

@@ -2,6 +2,7 @@ import { Lexer } from "marked";
 import { afterEach, describe, expect, test, vi } from "vitest";
 
 import { BlockSplitter } from "../src/markdown/blocks";
+import { maxParagraphLength } from "../src/markdown/math_syntax";
 
 const pieceLength = 4;
 
@@ -9,7 +10,7 @@ afterEach(() => void vi.restoreAllMocks());
 
 /** Return how many characters the parser reads while `text` arrives piece by piece. */
 function numLexed(text: string): number {
-  const lex = vi.spyOn(Lexer, "lex");
+  const lex = vi.spyOn(Lexer.prototype, "lex");
   const splitter = new BlockSplitter();
   let sum = 0;
   for (let length = pieceLength; length <= text.length; length += pieceLength) {
@@ -33,6 +34,8 @@ function repeat(line: string, length: number): string {
 
 // Each piece reads at most a few blocks or lines anew, whatever came before.
 const maxReadPerPiece = 400;
+// A paragraph is read behind as much as makes it a long one.
+const maxReadPerPieceOfParagraph = 2 * maxParagraphLength;
 
 describe("the cost of a growing text", () => {
   test.each([
@@ -45,5 +48,12 @@ describe("the cost of a growing text", () => {
     ["a list after a long text", `${repeat(section, 20_000)}\n${"* x\n".repeat(2_000)}`],
   ])("grows with its length alone: %s", { timeout: 60_000 }, (_, text) => {
     expect(numLexed(text)).toBeLessThan((text.length / pieceLength) * maxReadPerPiece);
+  });
+
+  test("grows with its length alone: a long paragraph", () => {
+    const text = "some words of a paragraph\n".repeat(2_000);
+
+    const bound = (text.length / pieceLength) * maxReadPerPieceOfParagraph;
+    expect(numLexed(text)).toBeLessThan(bound);
   });
 });

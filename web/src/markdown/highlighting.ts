@@ -9,6 +9,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import type { CodePiece } from "./highlighter";
+import { nextIdleTime } from "./idle";
 
 interface Highlighted {
   readonly language: string;
@@ -55,14 +56,6 @@ function highlightWhenIdle(
   // Without the network the code stays as it is; the next block asks again.
   run().catch(() => undefined);
   return () => void (isWanted = false);
-}
-
-function nextIdleTime(): Promise<void> {
-  return new Promise((resolve) => {
-    // Safari has no idle callbacks; a timer lets at least the pending input pass.
-    if ("requestIdleCallback" in window) requestIdleCallback(() => resolve());
-    else setTimeout(resolve, 50);
-  });
 }
 
 function recall(language: string, code: string): Highlighted | null {

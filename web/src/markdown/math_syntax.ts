@@ -32,8 +32,8 @@ const anyMath = new RegExp(`${dollars}|${brackets}|${parentheses}`, "g");
 const blockMath = new RegExp(`^ {0,3}(?:${dollars}|${brackets})[ \\t]*(?=\\n|$)`);
 // Looking for formulas at each mark of a very long paragraph would take the square of its length.
 const maxEmphasisLength = 2_000;
-// So far a paragraph is searched for a display that ends it; further on it would cost as much again.
-const maxParagraphLength = 10_000;
+/** So far a paragraph is searched for what makes it another block; further on it stays one. */
+export const maxParagraphLength = 5_000;
 const blockOpener = /^ {0,3}(?:\$\$|\\\[)/m;
 
 function readMath(pattern: RegExp, text: string): MathToken | undefined {
@@ -68,6 +68,11 @@ function firstBlankLine(text: string): number {
 export function openMathStart(text: string): number {
   const start = /[^]*\n[ \t]*\n/.exec(text)?.[0].length ?? 0;
   return blockOpener.test(text.slice(start)) ? start : text.length;
+}
+
+/** Return whether a display that begins in a long paragraph may yet end it there. */
+export function mayEndAtMath(paragraph: string): boolean {
+  return blockOpener.test(paragraph.slice(0, maxParagraphLength));
 }
 
 export const mathExtensions: NonNullable<MarkedOptions["extensions"]> = {

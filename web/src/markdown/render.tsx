@@ -17,9 +17,11 @@ import { isClosedFence } from "./fences";
 import { safeHref } from "./links";
 import { MathView } from "./math";
 import type { MathToken } from "./math_syntax";
+import type { PieceToken } from "./language";
 import { Once } from "./once";
+import { Runs } from "./runs";
 
-type KnownToken = MarkedToken | MathToken;
+type KnownToken = MarkedToken | MathToken | PieceToken;
 
 export function renderBlock(token: Token): ComponentChildren {
   const block = token as KnownToken;
@@ -78,6 +80,8 @@ function renderInlineToken(token: Token): ComponentChildren {
       return <input type="checkbox" checked={inline.checked} disabled />;
     case "text":
       return inline.tokens ? renderInline(inline.tokens) : decodeEntities(inline.text);
+    case "piece":
+      return <span class="piece">{decodeEntities(inline.text)}</span>;
     case "escape":
       return inline.text;
     case "math":
@@ -94,11 +98,13 @@ function renderHeading({ depth, tokens }: Tokens.Heading): VNode {
 }
 
 function renderList(list: Tokens.List): VNode {
-  const items = list.items.map((item, index) => (
-    <Once key={index} of={item} render={renderItem} />
-  ));
+  const items = <Runs items={list.items} render={renderItemOnce} />;
   if (!list.ordered) return <ul>{items}</ul>;
   return <ol start={list.start === "" ? 1 : list.start}>{items}</ol>;
+}
+
+function renderItemOnce(item: Tokens.ListItem, index: number): VNode {
+  return <Once key={index} of={item} render={renderItem} />;
 }
 
 function renderItem({ task, tokens }: Tokens.ListItem): VNode {
@@ -113,13 +119,15 @@ function renderTable({ header, rows }: Tokens.Table): VNode {
           <tr>{header.map(renderCell)}</tr>
         </thead>
         <tbody>
-          {rows.map((row, index) => (
-            <Once key={index} of={row} render={renderRow} />
-          ))}
+          <Runs items={rows} render={renderRowOnce} />
         </tbody>
       </table>
     </div>
   );
+}
+
+function renderRowOnce(row: Tokens.TableCell[], index: number): VNode {
+  return <Once key={index} of={row} render={renderRow} />;
 }
 
 function renderRow(row: Tokens.TableCell[]): VNode {

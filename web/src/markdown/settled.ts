@@ -1,16 +1,19 @@
 /**
  * The part of a growing block that no further character can change.
  *
- * A long fence, table or list is one block, and parsing all of it for each piece of text would
- * cost the square of its length. So its settled lines, rows or items are kept, and the parser
+ * A long fence, table, list or paragraph is one block, and parsing all of it for each piece of text
+ * would cost the square of its length. So its settled lines, rows or items are kept, and the parser
  * reads on from the last of them behind a short preamble that puts it into the same state: the
- * opening line of the fence, the head of the table, a first item for the list. Quotes and
- * paragraphs have no such part: they are read anew each time, until they are closed.
+ * opening line of the fence, the head of the table, a first item for the list, a line too long to
+ * become a heading for the paragraph. Quotes have no such part: they are read anew each time, until
+ * they are closed.
  */
 
 import type { MarkedToken, Token, Tokens } from "marked";
 
 import { isClosedFence } from "./fences";
+import { plainTokens } from "./language";
+import { maxParagraphLength, mayEndAtMath } from "./math_syntax";
 
 export interface Settled {
   /** How much of the block's text is settled. */
@@ -29,6 +32,8 @@ export function settle(token: Token, before: Settled | null): Settled | null {
       return isClosedFence(block.raw) ? before : settleFence(block);
     case "table":
       return settleTable(block, before);
+    case "paragraph":
+      return settleParagraph(block);
     case "list":
       return settleList(block, before instanceof SettledList ? before : null);
     default:
@@ -70,6 +75,27 @@ function settleTable(table: Tokens.Table, before: Settled | null): Settled | nul
       isOfType(rest, "table")
         ? { ...rest, header: table.header, rows: [...rows, ...rest.rows] }
         : null,
+  };
+}
+
+const longLine = `${"x".repeat(maxParagraphLength)}\n`;
+
+/**
+ * A paragraph that is too long to become a heading, or to be ended by mathematics. Its last two
+ * lines may yet turn out to be the head of a table.
+ */
+function settleParagraph({ raw }: Tokens.Paragraph): Settled | null {
+  const length = lastCompleteLine(raw);
+  if (length <= maxParagraphLength || mayEndAtMath(raw)) return null;
+  const settled = raw.slice(0, length);
+  return {
+    length,
+    preamble: longLine,
+    join(rest) {
+      if (!isOfType(rest, "paragraph")) return null;
+      const text = `${settled}${rest.raw.slice(longLine.length)}`.replace(/\n$/, "");
+      return { ...rest, text, tokens: plainTokens(text) };
+    },
   };
 }
 

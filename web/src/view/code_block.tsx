@@ -1,7 +1,10 @@
 /** A piece of code: its language, a copy button, and the code, coloured once it is complete. */
 
+import type { ComponentChildren } from "preact";
+
 import { t } from "../i18n/catalogue";
 import { useHighlighting } from "../markdown/highlighting";
+import { piecesOfCode } from "../markdown/pieces";
 import { CopyButton } from "./copy_button";
 
 interface CodeBlockProps {
@@ -23,7 +26,7 @@ export function CodeBlock({ language, code, isClosed }: CodeBlockProps) {
       <pre tabIndex={0} dir="ltr">
         <code>
           {pieces === null
-            ? code
+            ? plainCode(code)
             : pieces.map(({ kind, text }, index) =>
                 kind === null ? (
                   text
@@ -37,4 +40,14 @@ export function CodeBlock({ language, code, isClosed }: CodeBlockProps) {
       </pre>
     </figure>
   );
+}
+
+function plainCode(code: string): ComponentChildren {
+  const pieces = piecesOfCode(code);
+  if (pieces.length === 1) return code;
+  return pieces.map((piece, index) => (
+    <span key={index} class="piece">
+      {piece}
+    </span>
+  ));
 }
