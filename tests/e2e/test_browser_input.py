@@ -5,10 +5,15 @@ import time
 
 import pytest
 from e2e.chat_page import (
+    actions_of_last_said,
     composer,
     expect_phase,
     last_answer,
+    let_it_begin,
+    list_link,
+    new_answer,
     open_login,
+    open_menu,
     said,
     say,
     send,
@@ -17,6 +22,10 @@ from e2e.chat_page import (
 from playwright.sync_api import Browser, Locator, Page, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
+
+# Fast enough on any machine for that no row of the text is laid out; how fast, benchmarks tell.
+KEY_MS = 200
+KEYS_S = 10
 
 LONG_TEXT = "\n".join(
     f"line {number} of a text that was copied somewhere" for number in range(20_000)
@@ -84,7 +93,8 @@ def test_a_word_is_composed_before_anything_is_sent(page: Page) -> None:
     page.wait_for_timeout(100)  # longer than the moment in which Safari's Enter may still come
     page.keyboard.press("Enter")
     expect(said(page)).to_have_text("日本")
-    stop_when_begun(page)
+    let_it_begin(page)
+    stop(page)
 
 
 @pytest.mark.parametrize("order", COMMIT)
@@ -94,6 +104,7 @@ def test_the_first_enter_only_commits_in_every_field(page: Page, order: str) -> 
     expect(said(page)).to_have_count(0)
     page.wait_for_timeout(100)
     say(page, "日本")
+    expect(said(page)).to_have_count(1)
 
     page.keyboard.press("ArrowUp")
     editor = page.get_by_role("textbox", name="Edit your message")
@@ -112,17 +123,14 @@ def test_the_first_enter_only_commits_in_every_field(page: Page, order: str) -> 
     expect(said(page)).to_have_text("日本")
     search.press("Escape")
 
-    row = page.get_by_role("listitem").filter(has=page.locator("a[aria-current]"))
-    row.hover()
-    row.get_by_role("button", name=re.compile("^More for")).click()
-    page.get_by_role("button", name="Rename").click()
+    open_menu(page, "日本").get_by_role("button", name="Rename").click()
     title = page.get_by_role("textbox", name="Rename")
     title.fill("東京")
     commit(title, order)
     expect(title).to_have_value("東京")
     page.wait_for_timeout(100)
     title.press("Enter")
-    expect(page.get_by_role("link", name="東京").first).to_be_visible()
+    expect(list_link(page, "東京")).to_be_visible()
 
 
 @pytest.mark.parametrize("order", COMMIT)
@@ -131,11 +139,6 @@ def test_the_first_enter_only_commits_in_the_login(
 ) -> None:
     with open_login(browser, service_url) as page:
         assert commit(page.get_by_label("Your key"), order)
-
-
-def stop_when_begun(page: Page) -> None:
-    expect_phase(page, "streaming|completed")
-    stop(page)
 
 
 def test_a_paste_of_twenty_thousand_lines_is_attached_and_typing_stays_fast(page: Page) -> None:
@@ -159,9 +162,9 @@ def test_a_paste_of_twenty_thousand_lines_is_attached_and_typing_stays_fast(page
         }"""
     )
     expect(composer(page)).to_have_value("What do these lines say?")
-    assert delays[len(delays) // 2] < 50
+    assert delays[len(delays) // 2] < KEY_MS
 
-    chips.get_by_role("button", name="pasted text", exact=False).first.click()
+    chips.get_by_role("button", name=re.compile("^pasted text")).click()
     dialog = page.get_by_role("dialog", name="pasted text")
     expect(dialog).to_contain_text("line 0 of a text")
     page.keyboard.press("Escape")
@@ -177,12 +180,12 @@ def test_every_field_takes_twenty_thousand_lines_without_a_freeze(page: Page) ->
 
     page.get_by_role("button", name="Add a system prompt").click()
     prompt = page.get_by_role("textbox", name="System prompt")
-    assert seconds_of_keys(prompt, "Control+v", "Control+z", "Control+Shift+z", "x") < 4
+    assert seconds_of_keys(prompt, "Control+v", "Control+z", "Control+Shift+z", "x") < KEYS_S
     assert prompt.evaluate("(field) => field.value.length") == len(LONG_TEXT) + 1
     prompt.fill("")
 
     search = page.get_by_role("searchbox", name="Search")
-    assert seconds_of_keys(search, "Control+v", "x") < 4
+    assert seconds_of_keys(search, "Control+v", "x") < KEYS_S
     assert search.evaluate("(field) => field.value.length") == 200
     expect(page.get_by_text("Nothing found")).to_be_visible()
 
@@ -275,24 +278,24 @@ def test_keys_open_and_close_what_they_name(page: Page) -> None:
 def test_escape_does_one_thing_at_a_time(page: Page) -> None:
     say(page, "Hello")
     send(page, "Write a very long story about a river.")
-    expect_phase(page, "streaming")
+    let_it_begin(page)
 
     page.get_by_role("button", name="Settings").click()
+    expect(page.get_by_role("dialog", name="Settings")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    row = page.get_by_role("listitem").filter(has=page.locator("a[aria-current]"))
-    row.hover()
-    row.get_by_role("button", name=re.compile("^More for")).click()
+    row = open_menu(page, "Hello")
+    expect(row.get_by_role("button", name="Rename")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Rename")).to_have_count(0)
-    said(page).first.hover()
-    page.get_by_role("button", name="Edit", exact=True).first.click()
+    actions_of_last_said(page).get_by_role("button", name="Edit").click()
+    expect(page.get_by_role("textbox", name="Edit your message")).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.get_by_role("textbox", name="Edit your message")).to_have_count(0)
-    expect_phase(page, "streaming|completed")  # the model may have come to its end; not stopped
+    expect_phase(page, "streaming")
 
     page.keyboard.press("Escape")
-    expect_phase(page, "stopped|completed")
+    expect_phase(page, "stopped")
 
 
 def test_versions_change_by_keys_and_a_new_chat_begins(page: Page) -> None:
@@ -300,10 +303,12 @@ def test_versions_change_by_keys_and_a_new_chat_begins(page: Page) -> None:
     page.keyboard.press("ArrowUp")
     editor = page.get_by_role("textbox", name="Edit your message")
     editor.fill("Name a mountain.")
-    editor.press("Control+Enter")
+    with new_answer(page):
+        editor.press("Control+Enter")
     expect(said(page)).to_have_text("Name a mountain.")
     expect(composer(page)).to_be_focused()
-    stop_when_begun(page)
+    let_it_begin(page)
+    stop(page)
     address = page.url
 
     page.keyboard.press("Alt+ArrowLeft")

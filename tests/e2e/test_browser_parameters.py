@@ -8,11 +8,11 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Locator, Page, WebSocket, expect
+from e2e.chat_page import ANSWER_MS, expect_phase, open_context, send
+from playwright.sync_api import Browser, Locator, Page, WebSocket, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
 
-ANSWER_MS = 60_000
 PERSONA = "letter"
 PERSONA_TEXT = (
     "You write short, friendly letters for a small library by the sea. Every letter has a "
@@ -20,6 +20,13 @@ PERSONA_TEXT = (
     "write more than four sentences, and never promise that a book is there. The letter is for "
     "{{name}}."
 )
+
+
+@pytest.fixture
+def page(browser: Browser, service_url: str) -> Iterator[Page]:
+    """A page before anything is loaded, so that a test hears all that it says."""
+    with open_context(browser, service_url) as context:
+        yield context.new_page()
 
 
 @pytest.fixture
@@ -63,16 +70,12 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(0.2)
 
 
-def send(page: Page, text: str) -> Locator:
+def answer_to(page: Page, text: str) -> Locator:
     """Say something, and return its answer once it has ended."""
+    send(page, text)
+    expect_phase(page, "completed|cut")
     answers = page.get_by_role("article", name="Answer")
-    num_before = answers.count()
-    page.get_by_role("textbox", name="Message").fill(text)
-    page.get_by_role("textbox", name="Message").press("Enter")
-    expect(answers).to_have_count(num_before + 1)
-    answer = answers.nth(num_before)
-    expect(answer).to_have_attribute("data-phase", re.compile("completed|cut"))
-    return answer
+    return answers.nth(answers.count() - 1)
 
 
 def num_cached(answer: Locator) -> int:
@@ -97,7 +100,7 @@ def test_exactly_what_was_changed_is_asked_for_and_a_reload_keeps_it(
     panel = inspector(page)
     panel.get_by_role("textbox", name="Temperature").fill("0")
     panel.get_by_role("textbox", name="Longest answer").fill("5")
-    answer = send(page, "Count from one to twenty.")
+    answer = answer_to(page, "Count from one to twenty.")
     expect(answer).to_have_attribute("data-phase", "cut")
 
     assert sampling_of(creates[0]) == {"temperature": 0, "max_output_tokens": 5}
@@ -109,7 +112,7 @@ def test_exactly_what_was_changed_is_asked_for_and_a_reload_keeps_it(
     expect(panel.get_by_role("textbox", name="Temperature")).to_have_value("0")
     expect(panel.get_by_role("textbox", name="Share of likelihood")).to_have_value("0.5")
     panel.get_by_role("button", name="Reset Temperature").click()
-    send(page, "And on.")
+    answer_to(page, "And on.")
 
     asked = sampling_of(creates[1])
     del asked["chatserve:parent_id"]
@@ -128,7 +131,7 @@ def test_a_value_out_of_bounds_is_told_and_not_sent(
     expect(field).to_have_attribute("aria-invalid", "true")
     expect(field).to_have_accessible_description(re.compile("at most 2"))
 
-    send(page, "Hello.")
+    answer_to(page, "Hello.")
 
     assert sampling_of(creates[0]) == {"max_output_tokens": 4}
 
@@ -143,14 +146,14 @@ def test_a_persona_is_picked_and_its_tokens_are_found_in_the_cache(
     page.get_by_role("textbox", name="name").fill("Ada")
     page.keyboard.press("Control+.")
     inspector(page).get_by_role("textbox", name="Longest answer").fill("8")
-    first = send(page, "Write to a reader.")
+    first = answer_to(page, "Write to a reader.")
 
     prompt = {"id": persona, "variables": {"name": "Ada"}}
     assert sampling_of(creates[0]) == {"max_output_tokens": 8, "prompt": prompt}
     num_pinned = num_cached(first)
     assert num_pinned > 50
 
-    second = send(page, "And to another one.")
+    second = answer_to(page, "And to another one.")
 
     assert creates[1]["prompt"] == prompt
     assert num_cached(second) > num_pinned
@@ -161,8 +164,8 @@ def test_the_figures_open_the_inspector_on_their_answer(page: Page) -> None:
     page.keyboard.press("Control+.")
     panel = inspector(page)
     panel.get_by_role("textbox", name="Longest answer").fill("6")
-    first = send(page, "Name a river.")
-    send(page, "Name a sea.")
+    first = answer_to(page, "Name a river.")
+    answer_to(page, "Name a sea.")
     page.keyboard.press("Control+.")
     expect(panel).to_have_count(0)
 

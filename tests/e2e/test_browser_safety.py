@@ -1,73 +1,31 @@
-"""Hostile text on every way into the page: nothing of it runs, loads or becomes an element."""
+"""Hostile text that people write, import or follow: nothing of it runs, loads or is an element."""
 
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, expect
+from e2e.archive import conversation, import_conversations, message
+from e2e.chat_page import LONG, begin_chat, composer, expect_phase, last_answer, said, send, stop
+from e2e.hostile_text import CORPUS, Watched, in_batches
+from playwright.sync_api import Browser, Page, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
 
-CORPUS: list[str] = json.loads(
-    (Path(__file__).parents[2] / "web" / "test" / "xss_corpus.json").read_text()
-)
-MARK = "sentinel-of-the-end"
+ROWS_AT_ONCE = 50  # of the list of conversations
 
-WATCH = """
-window.violations = [];
-document.addEventListener("securitypolicyviolation", (event) => {
-  window.violations.push(`${event.violatedDirective}: ${event.blockedURI || event.sample}`);
-});
-"""
-
-HANDLERS = """
-() => [...document.querySelectorAll("main *, nav *")]
-  .flatMap((element) => [...element.attributes].map(({ name }) => name))
-  .filter((name) => /^on/.test(name))
-"""
-
-FORBIDDEN = "script, iframe, object, embed, base, meta[http-equiv], form[action], img, video, audio"
-
-
-class Watched:
-    """A page, with what it did that hostile text must not make it do.
-
-    Owns: the lists of dialogs and of requests to elsewhere.
-    Used from: one test.
-    """
-
-    def __init__(self, page: Page, service_url: str) -> None:
-        self.page = page
-        self.dialogs: list[str] = []
-        self.elsewhere: list[str] = []
-        page.add_init_script(WATCH)
-        page.on("dialog", self._dismiss)
-        page.on("request", lambda request: self._note(request.url, service_url))
-
-    def expect_harmless(self) -> None:
-        page = self.page
-        assert page.evaluate("window.violations") == []
-        assert self.dialogs == []
-        assert self.elsewhere == []
-        found = page.locator(f"main :is({FORBIDDEN}), nav :is({FORBIDDEN}), aside :is({FORBIDDEN})")
-        assert found.count() == 0, found.first.evaluate("element => element.outerHTML")
-        assert page.evaluate(HANDLERS) == []
-        links = page.evaluate(
-            "() => [...document.querySelectorAll('.markdown a')].map((link) => link.href)"
-        )
-        assert [link for link in links if not re.match(r"https?:|mailto:", link)] == []
-
-    def _dismiss(self, dialog: Dialog) -> None:
-        self.dialogs.append(dialog.message)
-        dialog.dismiss()
-
-    def _note(self, url: str, service_url: str) -> None:
-        if not url.startswith((service_url, "blob:", "data:image/svg")):
-            self.elsewhere.append(url)
+# Go to each address in turn, and return when nothing is on its way any more.
+FOLLOW_ADDRESSES = """async (addresses) => {
+    const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+    for (const address of addresses) {
+        location.hash = "#/";
+        await frame();
+        location.hash = address;
+        do await frame();
+        while (document.querySelector("main .quiet-notice") !== null);
+        if (document.querySelector("main > :not(header, p)") === null) throw new Error(address);
+    }
+}"""
 
 
 @pytest.fixture
@@ -79,116 +37,125 @@ def watched(browser: Browser, service_url: str) -> Iterator[Watched]:
     context.close()
 
 
-def archive_of(texts: list[str]) -> dict[str, Any]:
-    """Return a document of one conversation for each text, with the text in every place of it."""
-    return {
-        "object": "chatserve.conversations",
-        "format": 1,
-        "conversations": [
-            {
-                "id": f"c{number}",
-                "title": text[:200] or "empty",
-                "created_at": 0,
-                "updated_at": 0,
-                "items": [
-                    {"id": "s", "role": "system", "text": text, "created_at": 0},
-                    {"id": "u", "role": "user", "text": text, "created_at": 0, "parent_id": "s"},
-                    {
-                        "id": "a",
-                        "role": "assistant",
-                        "text": f"{text}\n\n{MARK}",
-                        "created_at": 0,
-                        "parent_id": "u",
-                    },
-                ],
-            }
-            for number, text in enumerate(texts)
-        ],
-    }
-
-
-def imported(service_url: str, texts: list[str]) -> list[str]:
-    reply = httpx.post(
-        f"{service_url}/v1/chatserve/conversations/import", json=archive_of(texts), timeout=60
-    )
-    assert reply.status_code == 200, reply.text
-    ids: list[str] = reply.json()["conversation_ids"]
-    return ids
-
-
-def test_corpus_in_titles_messages_answers_and_system_prompts(
-    watched: Watched, service_url: str
-) -> None:
+def test_corpus_in_titles(watched: Watched, service_url: str) -> None:
+    titled = [conversation(text[:200] or "empty", []) for text in CORPUS]
+    import_conversations(service_url, titled)
     page = watched.page
-    some_each = ["\n\n".join(CORPUS[first : first + 6]) for first in range(0, len(CORPUS), 6)]
-    for session_id in imported(service_url, some_each):
-        page.goto(f"/#/c/{session_id}")
-        page.reload()
-        expect(page.get_by_text(MARK)).to_be_visible()
-        watched.expect_harmless()
-
-
-def test_corpus_all_together_rendered_at_once_and_found_by_search(
-    watched: Watched, service_url: str
-) -> None:
-    (session_id,) = imported(service_url, ["\n\n".join(CORPUS)])
-    page = watched.page
-    page.goto(f"/#/c/{session_id}")
-    expect(page.get_by_role("article", name="Answer")).to_be_visible()
-    page.wait_for_timeout(1500)  # mathematics and colours arrive late
-
-    page.get_by_role("searchbox", name="Search").fill("onerror")
-    expect(page.get_by_role("region", name="Found").get_by_role("link").first).to_be_visible()
+    page.reload()
+    menus = page.get_by_role("button", name=re.compile("^More for"))
+    num_shown = ROWS_AT_ONCE
+    while num_shown < len(titled):
+        expect(menus).to_have_count(num_shown)
+        page.get_by_role("button", name="Show older").click()
+        num_shown = min(num_shown + ROWS_AT_ONCE, len(titled))
+    expect(menus).to_have_count(len(titled))
 
     watched.expect_harmless()
 
 
-def test_corpus_said_by_the_reader_and_echoed_as_an_error(watched: Watched) -> None:
-    page = watched.page
-    for text in CORPUS[:12]:
-        page.goto("/#/")
-        page.reload()
-        page.get_by_role("textbox", name="Message").fill(text)
-        page.get_by_role("button", name="Send").click()
-        expect(page.get_by_role("article", name="You")).to_be_visible()
-        page.keyboard.press("Escape")
-        watched.expect_harmless()
-
-
-def test_hostile_names_in_an_import_file_and_its_errors(watched: Watched) -> None:
-    page = watched.page
-    field = page.get_by_role("navigation", name="Conversations").get_by_label("Import", exact=True)
-    for text in CORPUS[:12]:
-        document = {"object": text, "format": text, "conversations": [{"id": text, text: text}]}
-        field.set_input_files(
-            {
-                "name": "<img src=x onerror=alert(1)>.json",
-                "mimeType": "application/json",
-                "buffer": json.dumps(document).encode(),
-            }
+def test_corpus_in_messages_answers_and_system_prompts(watched: Watched, service_url: str) -> None:
+    conversations = [
+        conversation(
+            text[:200],
+            [
+                message("system", text),
+                message("user", text),
+                message("assistant", f"{text}\n\nsentinel-{number}"),
+            ],
         )
-        expect(page.get_by_text("Nothing was imported.").first).to_be_visible()
-        watched.expect_harmless()
-
-
-def test_hostile_addresses_of_the_page(watched: Watched) -> None:
+        for number, text in enumerate(in_batches(6))
+    ]
     page = watched.page
-    for text in CORPUS[:24]:
-        page.evaluate("hash => { location.hash = hash }", f"#/c/{text}")
-        page.evaluate("hash => { location.hash = hash }", f"#/c/{text}/{text}")
-        page.evaluate("hash => { location.hash = hash }", f"#/cache?tenant={text}")
+    for number, session_id in enumerate(import_conversations(service_url, conversations)):
+        page.goto(f"/#/c/{session_id}")
+        expect(page.get_by_text(f"sentinel-{number}", exact=True)).to_be_visible()
+        page.locator(".system-prompt summary").click()
         watched.expect_harmless()
 
 
-def test_policy_would_be_heard_if_something_broke_it(watched: Watched) -> None:
+def test_corpus_rendered_at_once_and_found_by_search(watched: Watched, service_url: str) -> None:
+    text = "\n\n".join(CORPUS)
+    messages = [message("user", text), message("assistant", text)]
+    (session_id,) = import_conversations(service_url, [conversation("<b>all</b>", messages)])
+    page = watched.page
+    page.goto(f"/#/c/{session_id}")
+    # What comes last: mathematics, and the colours of code.
+    expect(last_answer(page).locator("math").first).to_be_visible()
+    expect(last_answer(page).locator("pre [class^=code-]").first).to_be_visible()
+    watched.expect_harmless()
+
+    found = page.get_by_role("region", name="Found")
+    for words in ("onerror=", "<script>", "javascript:", "<b>all", "&lt;"):
+        page.get_by_role("searchbox", name="Search").fill(words)
+        expect(found.locator("mark").first).to_have_text(re.compile(re.escape(words), re.I))
+        watched.expect_harmless()
+
+
+def test_corpus_said_by_the_reader(watched: Watched) -> None:
+    page = watched.page
+    for text in in_batches(32):
+        begin_chat(page, LONG)
+        send(page, text)
+        stop(page)
+        expect(said(page)).to_contain_text(text.rpartition("\n\n")[2].strip())
+        watched.expect_harmless()
+        said(page).hover()
+        page.locator(".said").get_by_role("button", name="Edit").click()
+        expect(page.get_by_role("textbox", name="Edit your message")).to_be_focused()
+        watched.expect_harmless()
+
+
+def test_corpus_in_what_a_refusal_says(watched: Watched) -> None:
+    page = watched.page
+    for text in in_batches(42):
+        refuse(page, {"type": text, "code": text, "message": f"{text}\n\nsentinel"})
+        send(page, "Hello")
+        expect_phase(page, "failed")
+        expect(last_answer(page).get_by_role("group", name="Error")).to_contain_text("sentinel")
+        watched.expect_harmless()
+        page.unroute("**/v1/conversations")
+        composer(page).fill("")
+
+
+def refuse(page: Page, error: dict[str, str]) -> None:
+    """Have the page hear that no conversation can be stored."""
+    reply = {"error": error}
+    page.route("**/v1/conversations", lambda route: route.fulfill(status=400, json=reply))
+
+
+def test_corpus_in_import_files_and_their_errors(watched: Watched) -> None:
+    page = watched.page
+    list_panel = page.get_by_role("navigation", name="Conversations")
+    field = list_panel.get_by_label("Import", exact=True)
+    for text in in_batches(6):
+        document = {"object": text, "format": text, "conversations": [{"id": text, text: text}]}
+        with page.expect_response("**/conversations/import"):
+            field.set_input_files(
+                {
+                    "name": "<img src=x onerror=alert(1)>.json",
+                    "mimeType": "application/json",
+                    "buffer": json.dumps(document).encode(),
+                }
+            )
+        expect(list_panel.get_by_text("Nothing was imported.")).to_be_visible()
+        watched.expect_harmless()
+
+
+def test_corpus_in_addresses_of_the_page(watched: Watched) -> None:
+    for form in ("#/c/{0}/{0}", "#/cache?tenant={0}"):
+        watched.page.evaluate(FOLLOW_ADDRESSES, [form.format(text) for text in CORPUS])
+        watched.expect_harmless()
+
+
+def test_harm_would_be_noticed(watched: Watched) -> None:
     page = watched.page
     page.evaluate(
-        """() => {
-          const script = document.createElement("img");
-          script.src = "https://elsewhere.example/x.png";
-          document.querySelector("main").append(script);
-        }"""
+        """() => new Promise((heard) => {
+          document.addEventListener("securitypolicyviolation", heard, { once: true });
+          const image = document.createElement("img");
+          image.src = "https://elsewhere.example/x.png";
+          document.querySelector("main").append(image);
+        }).then(() => true)"""
     )
-    page.wait_for_function("window.violations.length > 0")
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"(?s)<img.*img-src: https://elsewhere"):
         watched.expect_harmless()

@@ -4,44 +4,54 @@ import re
 
 import httpx
 import pytest
-from e2e.chat_page import expect_phase, say, send, stop
+from e2e.chat_page import begin_chat, expect_phase, let_it_begin, send, short, stop
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
 
-SYSTEM = "You keep the lighthouse of a small island and answer every question with its weather."
+SYSTEM = (
+    "You keep the lighthouse of a small island and answer every question with its weather. "
+    "Nobody has come ashore since spring, and the lamp is lit an hour before the sun sets."
+)
 
 
 def test_tree_shows_what_two_conversations_share(page: Page) -> None:
-    for question in ("Is there fog today?", "How strong is the wind?"):
-        page.goto("/#/")
-        page.reload()
-        page.get_by_role("button", name="Add a system prompt").click()
-        page.get_by_role("textbox", name="System prompt").fill(SYSTEM)
-        say(page, question)
+    begin_chat(page, short())
+    page.get_by_role("button", name="Add a system prompt").click()
+    page.get_by_role("textbox", name="System prompt").fill(SYSTEM)
+    send(page, "Is there fog today?")
+    expect_phase(page, "cut")
+    page.get_by_role("button", name="New chat").click()
+    expect(page.get_by_role("textbox", name="System prompt")).to_have_value(SYSTEM)
+    send(page, "How strong is the wind?")
+    expect_phase(page, "cut")
 
     page.get_by_role("link", name="Cache view").click()
 
     page.get_by_text("The same as a table").click()
-    shared = page.get_by_role("row").filter(has_text="lighthouse")
-    expect(shared.first).to_be_visible()
-    tokens = [
-        int(re.sub(r"\D", "", cell))
-        for cell in shared.first.locator("td").all_inner_texts()
-        if re.fullmatch(r"[\d,]+", cell)
-    ]
-    assert max(tokens) >= 16, "a page of the system prompt is shared at least"
+    page.get_by_role(
+        "button", name="Last use"
+    ).click()  # the tree may have more rows than are shown
+    table = page.get_by_role("table").filter(has_text="First words")
+    shared = table.get_by_role("row").filter(has_text="keep the lighthouse")
+    expect(shared).to_have_count(1)
+    _scope, num_tokens, num_hits, *_ = shared.get_by_role("cell").all_inner_texts()
+    assert int(num_tokens) >= 32, "two pages of the system prompt are shared at least"
+    assert int(num_hits) >= 1
 
 
-def test_pages_of_a_running_request_are_drawn_in_their_order(page: Page) -> None:
+def test_pages_of_a_running_request_are_drawn_in_their_order(page: Page, service_url: str) -> None:
     send(page, "Write a very long story about a lighthouse.")
-    expect_phase(page, "streaming")
+    let_it_begin(page)
 
     page.get_by_role("link", name="Cache view").click()
-    page.get_by_role("button", name=re.compile("prompt tokens cached")).first.click()
+    page.get_by_role("button", name=re.compile("prompt tokens cached")).click()
 
-    strip = page.locator(".page-strip, [class*=strip]").first
-    expect(strip).to_be_visible()
+    strip = page.get_by_role("img", name=re.compile("physical pages of the chosen request"))
+    expect(strip.locator(".logical-page").nth(1)).to_be_attached()
+    (worker,) = httpx.get(f"{service_url}/v1/chatserve/cache").json()["workers"]
+    first, second, *_ = worker["requests"][0]["pages"]
+    expect(strip).to_have_attribute("aria-label", re.compile(f": {first}, {second}(,|$)"))
     expect(page.get_by_role("heading", name="Page map")).to_be_visible()
     page.go_back()
     stop(page)
