@@ -1,7 +1,6 @@
 """What the reader types, pastes, drops and presses, in a real browser."""
 
 import re
-import time
 
 import pytest
 from e2e.chat_page import (
@@ -23,9 +22,9 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
 
-# Fast enough on any machine for that no row of the text is laid out; how fast, benchmarks tell.
-KEY_MS = 200
-KEYS_S = 10
+# Of computing, whatever else the machine does meanwhile.
+KEY_S = 0.05
+KEYS_S = 4
 
 LONG_TEXT = "\n".join(
     f"line {number} of a text that was copied somewhere" for number in range(20_000)
@@ -149,20 +148,9 @@ def test_a_paste_of_twenty_thousand_lines_is_attached_and_typing_stays_fast(page
     expect(composer(page)).to_have_value("")
 
     composer(page).focus()
-    delays = page.evaluate(
-        """async () => {
-            const delays = [];
-            for (const letter of "What do these lines say?") {
-                const start = performance.now();
-                document.execCommand("insertText", false, letter);
-                await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-                delays.push(performance.now() - start);
-            }
-            return delays.toSorted((one, other) => one - other);
-        }"""
-    )
-    expect(composer(page)).to_have_value("What do these lines say?")
-    assert delays[len(delays) // 2] < KEY_MS
+    words = "What do these lines say?"
+    assert seconds_computed(composer(page), *words) < len(words) * KEY_S
+    expect(composer(page)).to_have_value(words)
 
     chips.get_by_role("button", name=re.compile("^pasted text")).click()
     dialog = page.get_by_role("dialog", name="pasted text")
@@ -180,24 +168,31 @@ def test_every_field_takes_twenty_thousand_lines_without_a_freeze(page: Page) ->
 
     page.get_by_role("button", name="Add a system prompt").click()
     prompt = page.get_by_role("textbox", name="System prompt")
-    assert seconds_of_keys(prompt, "Control+v", "Control+z", "Control+Shift+z", "x") < KEYS_S
+    assert seconds_computed(prompt, "Control+v", "Control+z", "Control+Shift+z", "x") < KEYS_S
     assert prompt.evaluate("(field) => field.value.length") == len(LONG_TEXT) + 1
     prompt.fill("")
 
     search = page.get_by_role("searchbox", name="Search")
-    assert seconds_of_keys(search, "Control+v", "x") < KEYS_S
+    assert seconds_computed(search, "Control+v", "x") < KEYS_S
     assert search.evaluate("(field) => field.value.length") == 200
     expect(page.get_by_text("Nothing found")).to_be_visible()
 
 
-def seconds_of_keys(field: Locator, *keys: str) -> float:
-    """Return how long it takes until what the keys did is drawn."""
+def seconds_computed(field: Locator, *keys: str) -> float:
+    """Return how long the page computes until what the keys did is drawn."""
+    devtools = field.page.context.new_cdp_session(field.page)
+    devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def now() -> float:
+        metrics = devtools.send("Performance.getMetrics")["metrics"]
+        return float({metric["name"]: metric["value"] for metric in metrics}["TaskDuration"])
+
     field.focus()
-    start = time.perf_counter()
+    start = now()
     for key in keys:
         field.press(key)
     field.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
-    return time.perf_counter() - start
+    return now() - start
 
 
 def test_a_long_paste_can_become_text_again(page: Page) -> None:
