@@ -1,0 +1,195 @@
+"""How an answer reads: what it is drawn as, and that the page leaves the reader where they are."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from e2e.chat_page import expect_phase, last_answer, open_page, send, stop
+from playwright.sync_api import Browser, Locator, Page, expect
+
+pytestmark = pytest.mark.needs_program("chromium")
+
+CODE = """def count(ships: list[str]) -> int:
+\treturn len(ships)  # "all" <of> them
+
+
+print(count([]))"""
+RICH_ANSWER = f"""The keeper writes a list.
+
+```python
+{CODE}
+```
+
+| Ship | Length |
+|---|---:|
+| Aurora | 31 m |
+
+The mean is \\(\\bar{{x}}\\), that is
+
+$$
+\\bar{{x}} = \\frac{{1}}{{n}} \\sum_i x_i
+$$
+"""
+NUM_ITEMS = 15_000
+NUM_FORMULAS = 1_000
+# A list of this length took two seconds at a stretch; on a busy machine everything takes several
+# times as long, and the bound is for what has no bound.
+LONGEST_TASK_MS = 2_000
+
+WATCH_TASKS = """
+window.longTasks = [];
+new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) window.longTasks.push(duration);
+}).observe({ type: "longtask", buffered: true });
+"""
+IS_AT_END = """() => {
+    const log = document.querySelector("[role=log]");
+    return log.scrollHeight - log.clientHeight - log.scrollTop <= 4;
+}"""
+HAS_MUCH_ABOVE = """() => {
+    const log = document.querySelector("[role=log]");
+    return log !== null && log.scrollHeight > 2 * log.clientHeight;
+}"""
+
+
+def import_answer(service_url: str, text: str, num_turns: int = 1) -> str:
+    """Store a conversation whose answers all have this text; return its id."""
+    items = [
+        {
+            "id": f"m{number}",
+            "parent_id": f"m{number - 1}" if number else None,
+            "role": "assistant" if number % 2 else "user",
+            "text": text if number % 2 else f"Question {number // 2}",
+            "created_at": 1_767_225_600 + number,
+        }
+        for number in range(2 * num_turns)
+    ]
+    moment = {"created_at": 1_767_225_600, "updated_at": 1_767_225_600}
+    conversation = {"id": "conv_reading", "title": "Reading", **moment, "items": items}
+    document = {"object": "chatserve.conversations", "format": 1, "conversations": [conversation]}
+    response = httpx.post(
+        f"{service_url}/v1/chatserve/conversations/import", json=document, timeout=60
+    )
+    assert response.status_code in (200, 201), response.text
+    (conversation_id,) = response.json()["conversation_ids"]
+    return str(conversation_id)
+
+
+@contextmanager
+def open_answer(
+    browser: Browser, service_url: str, text: str, num_turns: int = 1
+) -> Iterator[Page]:
+    conversation_id = import_answer(service_url, text, num_turns)
+    with open_page(browser, service_url) as page:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.add_init_script(WATCH_TASKS)
+        page.goto("about:blank")
+        page.goto(f"/#/c/{conversation_id}")
+        yield page
+
+
+def transcript(page: Page) -> Locator:
+    return page.get_by_role("log")
+
+
+def latest(page: Page) -> Locator:
+    return page.get_by_role("button", name="Latest")
+
+
+def expect_at_end(page: Page) -> None:
+    expect(latest(page)).to_have_count(0)
+    page.wait_for_function(IS_AT_END)
+
+
+def scroll_up(page: Page, pixels: int) -> None:
+    transcript(page).hover()
+    page.mouse.wheel(0, -pixels)
+    expect(latest(page)).to_be_visible()
+
+
+def test_tables_mathematics_and_code_with_colours_are_drawn(
+    browser: Browser, service_url: str
+) -> None:
+    with open_answer(browser, service_url, RICH_ANSWER) as page:
+        answer = last_answer(page)
+        expect(answer.get_by_role("table")).to_contain_text("Aurora")
+        expect(answer.locator("math")).to_have_count(2)
+        expect(answer.locator("math mfrac")).to_be_visible()
+        expect(answer.locator("pre .code-keyword").first).to_have_text("def")
+
+        colours = answer.locator("pre").evaluate(
+            """(code) => [...code.querySelectorAll("span")]
+                .map((piece) => getComputedStyle(piece).color)"""
+        )
+        assert len(set(colours)) > 2
+        right = answer.get_by_role("cell", name="31 m")
+        assert right.evaluate("(cell) => getComputedStyle(cell).textAlign") == "end"
+
+
+def test_the_copy_button_of_a_block_copies_exactly_its_code(
+    browser: Browser, service_url: str
+) -> None:
+    with open_answer(browser, service_url, RICH_ANSWER) as page:
+        page.evaluate("navigator.clipboard.writeText('')")
+        page.locator("figure").get_by_role("button", name="Copy code").click()
+        page.wait_for_function("() => navigator.clipboard.readText().then((text) => text !== '')")
+
+        assert page.evaluate("navigator.clipboard.readText()") == CODE
+
+
+def test_the_end_is_followed_until_the_reader_goes_up(browser: Browser, service_url: str) -> None:
+    with open_answer(browser, service_url, RICH_ANSWER, num_turns=3) as page:
+        page.wait_for_function(HAS_MUCH_ABOVE)
+        expect_at_end(page)
+        send(page, "Write a very long story about a river.")
+        expect_phase(page, "streaming|completed")
+        expect_at_end(page)
+
+        scroll_up(page, 300)
+        top = transcript(page).evaluate("(log) => log.scrollTop")
+        stop(page)
+        expect(last_answer(page).get_by_role("button", name="Copy answer")).to_have_count(1)
+
+        assert transcript(page).evaluate("(log) => log.scrollTop") == pytest.approx(top, abs=1)
+        latest(page).click()
+        expect_at_end(page)
+
+
+def test_a_long_conversation_opens_at_its_end_and_goes_back_to_its_beginning(
+    browser: Browser, service_url: str
+) -> None:
+    with open_answer(browser, service_url, RICH_ANSWER, num_turns=30) as page:
+        expect(page.get_by_text("Question 29", exact=True)).to_be_attached()
+        expect_at_end(page)
+
+        first = page.get_by_text("Question 0", exact=True)
+        transcript(page).hover()
+        while first.count() == 0:
+            page.mouse.wheel(0, -100_000)
+            page.wait_for_timeout(100)
+        expect(latest(page)).to_be_visible()
+        expect(page.get_by_role("article", name="You")).to_have_count(30)
+
+
+@pytest.mark.parametrize(
+    ("text", "selector", "number"),
+    [
+        ("- an item\n" * NUM_ITEMS, "li", NUM_ITEMS),
+        ("words of a paragraph " * 10_000, ".piece", 43),
+        ("$$\nx_1\n$$\n\n" * NUM_FORMULAS, "math", NUM_FORMULAS),
+    ],
+    ids=["list", "paragraph", "formulas"],
+)
+def test_a_long_answer_opens_without_standing_still(
+    browser: Browser, service_url: str, text: str, selector: str, number: int
+) -> None:
+    with open_answer(browser, service_url, text) as page:
+        # Looking for roles in so long a document would be a long task of its own.
+        drawn = f"() => document.querySelectorAll('.markdown {selector}').length"
+        page.wait_for_function(f"() => ({drawn})() >= {number}", polling=500)
+        longest = max(page.evaluate("window.longTasks"), default=0)
+
+        assert page.evaluate(drawn) == number
+        assert longest < LONGEST_TASK_MS
+        expect_at_end(page)
