@@ -1,6 +1,7 @@
 """What somebody finds who is new to the page, in a real browser."""
 
 import re
+from typing import Any
 
 import pytest
 from e2e.chat_page import open_page, said, say
@@ -25,7 +26,11 @@ def test_inspector_stands_beside_conversations_only(page: Page) -> None:
 
 
 def test_keys_are_listed_behind_a_button_on_a_phone_too(browser: Browser, service_url: str) -> None:
-    phone = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True}
+    phone: dict[str, Any] = {
+        "viewport": {"width": 390, "height": 780},
+        "has_touch": True,
+        "is_mobile": True,
+    }
     with open_page(browser, service_url, **phone) as page:
         page.get_by_role("button", name="Show conversations").click()
         page.get_by_role("button", name="Keyboard shortcuts").click()
