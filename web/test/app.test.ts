@@ -488,20 +488,3 @@ test("an alias of a model with a persona is no model of its own", async () => {
   await start();
   expect(app.offer.models.value.map(({ id }) => id)).toEqual(["tiny"]);
 });
-
-test("the address of a conversation that is not the reader's leads to a new chat", async () => {
-  location.hash = "#/c/conv_9";
-  app.drafts.set("conv_9", "Hello");
-  store.refusal = { status: 404, code: "conversation_not_found", message: "gone" };
-  await start();
-
-  expect(app.current.value.id.value).toBeNull();
-  expect(app.current.value.load.value.kind).toBe("ready");
-  expect(app.hasMissed.value).toBe(true);
-  expect(location.hash).toBe("#/");
-  expect(app.drafts.of(null)).toBe("Hello");
-
-  app.newChat();
-
-  expect(app.hasMissed.value).toBe(false);
-});
