@@ -1,5 +1,5 @@
 import { renderToString } from "preact-render-to-string";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 
 import { typesetter } from "../src/markdown/math";
 import { renderWhole } from "./whole";
@@ -75,8 +75,6 @@ beforeAll(async () => {
   vi.stubGlobal("requestIdleCallback", (run: () => void) => run());
   await typesetter.request();
 });
-
-afterAll(() => void vi.unstubAllGlobals());
 
 describe("an attack", () => {
   test.each(corpus)("becomes nothing that is not allowed: %j", (attack) => {
