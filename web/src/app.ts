@@ -67,8 +67,6 @@ export class App {
   readonly #newChat: NewChat;
   /** Sessions whose answer runs while the reader looks elsewhere. */
   readonly #background = new Set<OpenSession>();
-  /** Until the connection is there for the first time. */
-  #isStarting = true;
 
   constructor(
     openSocket: () => WebSocket,
@@ -353,10 +351,6 @@ export class App {
 
   #onLive(): void {
     this.#feed.onLive();
-    // What the start has just asked for is not asked for again, unless the server was away.
-    const isJustAsked = this.#isStarting && this.list.problem.value === null;
-    this.#isStarting = false;
-    if (isJustAsked) return;
     this.offer.refresh();
     void this.list.refresh();
     void this.#inStep.check();
