@@ -1,7 +1,6 @@
 """The page in a real browser, on the real service and model."""
 
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -131,22 +130,6 @@ def test_a_deleted_conversation_can_be_had_back(page: Page) -> None:
 
     list_link(page, "ripe lemon").click()
     expect(said(page)).to_contain_text("ripe lemon")
-
-
-def test_a_conversation_that_was_deleted_is_gone_once_the_page_is_left(page: Page) -> None:
-    say(page, "Name the colour of a ripe plum.")
-    path = f"/v1/conversations/{page.url.rpartition('/')[2]}"
-    delete_conversation(page, "ripe plum")
-
-    page.goto("about:blank")
-
-    await_status(page, path, 404)
-
-
-def await_status(page: Page, path: str, status: int) -> None:
-    deadline = time.monotonic() + LONG_MS / 1000
-    while page.request.get(path).status != status:
-        assert time.monotonic() < deadline
 
 
 def test_undo_is_within_reach_beside_a_title_of_one_long_word(page: Page, service_url: str) -> None:
