@@ -22,12 +22,14 @@ import { NextAnswer } from "./parameters/next_answer";
 import { Offer } from "./parameters/offer";
 import { Undo } from "./undo";
 import { watchWaking } from "./waking";
+import { deleteBranch } from "./wire/api";
 import type { WireConversation } from "./wire/protocol";
 import { Layout } from "./layout";
 import { hashOf, placeOf, type Place } from "./router";
 import type { Settings } from "./settings";
 import { InStep } from "./sessions/in_step";
 import { LastSeen } from "./sessions/last_seen";
+import { finishRemovals, leaveRemoval, type LeftRemoval } from "./sessions/left_removals";
 import { SessionImport } from "./sessions/session_import";
 import { SessionList } from "./sessions/session_list";
 import { SessionSearch } from "./sessions/session_search";
@@ -55,7 +57,7 @@ export class App {
     const { value: sessionId } = this.current.value.id;
     return sessionId !== null && this.list.isHidden(sessionId);
   });
-  /** The first field of the persona that has no value shall have the focus. */
+  /** The first value that the persona lacks shall have the focus. */
   readonly asksForVariables = signal(false);
   /** The answer that the reader wants to see the figures of; null for the last one. */
   readonly inspected = signal<{ readonly key: string } | null>(null);
@@ -135,7 +137,7 @@ export class App {
     if (this.current.value.id.value === sessionId) this.newChat();
     this.undo.add({
       words: t("list.deleted", { title }),
-      sessionId,
+      target: { sessionId, itemId: null },
       restore: () => this.list.unhide(sessionId),
       commit: () => this.#removeSession(sessionId),
     });
@@ -225,8 +227,11 @@ export class App {
   /** Delete a message with what follows it, unless the reader takes that back. */
   deleteMessage(key: string): void {
     const session = this.current.value;
+    const sessionId = session.id.value;
+    const itemId = session.itemIdOf(key);
     this.undo.add({
       words: plural("message.deleted", session.hide(key)),
+      target: sessionId === null || itemId === null ? null : { sessionId, itemId },
       restore: () => session.unhide(key),
       commit: () => session.delete(key),
     });
@@ -332,6 +337,15 @@ export class App {
     if (!(await this.belongings.identify())) return;
     this.#newChat.restore();
     void this.offer.refreshPersonas();
+    const { value: owner } = this.login.owner;
+    const hasRemoved = await finishRemovals(owner, (removal) => this.#finishRemoval(removal));
+    if (hasRemoved) await this.#inStep.check();
+  }
+
+  async #finishRemoval({ sessionId, itemId }: LeftRemoval): Promise<void> {
+    if (itemId !== null) return deleteBranch(sessionId, itemId);
+    this.list.hide(sessionId);
+    await this.#removeSession(sessionId);
   }
 
   #onChanged(session: OpenSession): void {
@@ -344,6 +358,8 @@ export class App {
 
   #onHide(): void {
     if (this.belongings.isLeaving) return;
+    const removed = this.undo.offer.value?.target ?? null;
+    if (removed !== null) leaveRemoval(this.login.owner.value, removed);
     this.undo.finish();
     this.drafts.keep();
     if (!this.login.isNeeded.value) this.current.value.parameters.leave();

@@ -7,14 +7,16 @@
 
 import { signal, type ReadonlySignal } from "@preact/signals";
 
+import type { LeftRemoval } from "./sessions/left_removals";
+
 const undoMs = 8_000;
 const problemMs = 8_000;
 
 export interface Removal {
   /** What was taken away, in words. */
   readonly words: string;
-  /** The session that was taken away, if it was one. */
-  readonly sessionId?: string;
+  /** What was taken away; null for what the server does not have. */
+  readonly target: LeftRemoval | null;
   /** Show it again. */
   restore(): void;
   /** Take it away for good. */

@@ -113,7 +113,7 @@ export function fakeBrowser(): void {
 }
 
 /** The parts of a window that the page listens to and writes to. */
-export function fakeWindow(): { goTo(hash: string): void } {
+export function fakeWindow(): { goTo(hash: string): void; leave(): void } {
   const listeners = new Map<string, () => void>();
   const location = { hash: "" };
   const listen = (type: string, listener: () => void) => listeners.set(type, listener);
@@ -134,6 +134,7 @@ export function fakeWindow(): { goTo(hash: string): void } {
       location.hash = hash;
       listeners.get("hashchange")?.();
     },
+    leave: () => listeners.get("pagehide")?.(),
   };
 }
 

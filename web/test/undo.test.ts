@@ -7,6 +7,7 @@ afterEach(() => void vi.useRealTimers());
 
 const removal = (words: string, commit: () => Promise<void> = async () => undefined): Removal => ({
   words,
+  target: null,
   restore: () => undefined,
   commit,
 });

@@ -229,9 +229,14 @@ export class OpenSession {
     return hasFailed ? this.lastMessage() : null;
   }
 
+  /** What the server calls a message; null while it does not have it. */
+  itemIdOf(key: string): string | null {
+    return this.#messages.get(key)?.itemId ?? null;
+  }
+
   /** What a message is called: by the server, or else by this page. */
   nameOf(key: string): string {
-    return this.#messages.get(key)?.itemId ?? key;
+    return this.itemIdOf(key) ?? key;
   }
 
   /** Become a new chat again if nothing was ever stored in the session; return the id given up. */

@@ -8,7 +8,7 @@
 import { computed, signal, type ReadonlySignal } from "@preact/signals";
 
 import { t } from "../i18n/catalogue";
-import { changeSession, deleteSession, listSessions } from "../wire/api";
+import { ApiError, changeSession, deleteSession, listSessions } from "../wire/api";
 import type { WireConversation } from "../wire/protocol";
 import type { LastSeen } from "./last_seen";
 
@@ -76,9 +76,11 @@ export class SessionList {
     this.#hidden.value = new Set([...this.#hidden.value].filter((id) => id !== sessionId));
   }
 
-  /** Delete a session for good, or raise ApiError. */
+  /** Delete a session for good, or raise ApiError; one that is gone already is what was wanted. */
   async remove(sessionId: string): Promise<void> {
-    await deleteSession(sessionId);
+    await deleteSession(sessionId).catch((error: unknown) => {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    });
     this.#known.value = this.#known.value.filter(({ id }) => id !== sessionId);
     this.unhide(sessionId);
   }

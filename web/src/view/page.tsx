@@ -156,11 +156,11 @@ function LoadNotice({ app, session, load }: SessionProps & { load: LoadState }) 
 
 /** A conversation that is deleted and can be had back for a moment. */
 function DeletedNotice({ app, session }: SessionProps) {
-  const offer = app.undo.offer.value;
+  const target = app.undo.offer.value?.target ?? null;
   return (
     <div class="notice">
       <p>{t("session.deleted")}</p>
-      {offer !== null && offer.sessionId === session.id.value && (
+      {target?.itemId === null && target.sessionId === session.id.value && (
         <button type="button" class="outlined" onClick={() => app.undo.undo()}>
           {t("common.undo")}
         </button>
@@ -196,7 +196,7 @@ function Composing({ app, session }: SessionProps) {
           {obstacle}{" "}
           {app.next.isVariableMissing.value && (
             <button type="button" class="outlined" onClick={() => app.askForVariables()}>
-              {t("persona.fillIn")}
+              {t("persona.give")}
             </button>
           )}
         </p>

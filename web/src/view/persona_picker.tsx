@@ -34,16 +34,19 @@ export function PersonaPicker({ app }: { app: App }) {
           <span class="persona-name">{t("persona.none")}</span>
         </label>
         {personas.map((persona) => (
-          <label class="persona" key={persona.name}>
+          <label
+            class="persona"
+            key={persona.name}
+            onClick={({ detail }) => {
+              // Keys go through all of the choices; a pointer means this one.
+              if (detail > 0) app.choosePersona(persona.name);
+            }}
+          >
             <input
               type="radio"
               name={group}
               checked={chosen === persona.name}
               onChange={() => parameters.choosePersona(persona.name)}
-              onClick={({ detail }) => {
-                // Keys go through all of the choices; a pointer means this one.
-                if (detail > 0) app.askForVariables();
-              }}
             />
             <span class="persona-name" dir="auto">
               {persona.name}

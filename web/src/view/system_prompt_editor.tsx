@@ -10,17 +10,18 @@ import { t } from "../i18n/catalogue";
 import { PlusIcon } from "./icons";
 
 export function SystemPromptEditor({ text }: { text: Signal<string> }) {
-  const isOpen = useSignal(text.value !== "");
+  const isOpened = useSignal(false);
   const area = useRef<HTMLTextAreaElement>(null);
-  const wasOpen = useRef(isOpen.value);
+  const hadText = useRef(false);
+  // One that has been emptied is still there to write in; the text may also come later, kept.
+  hadText.current ||= text.value !== "";
   useEffect(() => {
     // Who opens it means to write in it; one that is open already takes the focus from nobody.
-    if (isOpen.value && !wasOpen.current) area.current?.focus();
-    wasOpen.current = isOpen.value;
-  }, [isOpen.value]);
-  if (!isOpen.value) {
+    if (isOpened.value) area.current?.focus();
+  }, [isOpened.value]);
+  if (!isOpened.value && !hadText.current) {
     return (
-      <button type="button" class="quiet add-prompt" onClick={() => (isOpen.value = true)}>
+      <button type="button" class="quiet add-prompt" onClick={() => (isOpened.value = true)}>
         <PlusIcon /> {t("empty.addPrompt")}
       </button>
     );
