@@ -63,7 +63,9 @@ def test_a_chat_streams_and_shows_what_was_cached(page: Page) -> None:
 
 
 def test_an_answer_comes_to_its_own_end(page: Page) -> None:
-    begin_chat(page, {"stop": [" "], "min_tokens": 3})
+    begin_chat(page, {"max_output_tokens": 500, "min_tokens": 3})
+    page.keyboard.press("Control+.")
+    page.get_by_role("textbox", name="Stop at", exact=True).fill(" ")
     send(page, "Name all the colours of the rainbow.")
 
     expect_phase(page, "completed")

@@ -13,41 +13,15 @@ import { newId } from "../ids";
 import { SessionParameters } from "../parameters/session_parameters";
 import type { LastSeen } from "../sessions/last_seen";
 import { addItem, createSession, deleteBranch } from "../wire/api";
-import type { WireConversation } from "../wire/protocol";
 import { isSettled, isUnstored, newAnswer, type Answer } from "./answer";
 import type { AnswerFeed, Followed, FollowedHooks } from "./answer_feed";
 import type { Entry } from "./entries";
 import { codeOf, isGone, messageOf, toLoadState, type LoadState } from "./load_state";
 import { ShownMessages } from "./shown_messages";
+import type { AnswerOptions, SessionHooks } from "./session_hooks";
 import { readStored, type StoredMessages } from "./stored_session";
 import { toTitle } from "./title";
 import { toMessages } from "./transcript";
-
-export interface SessionHooks {
-  /** The session is stored now and has an id. */
-  onCreated(session: OpenSession, stored: WireConversation): void;
-  /** There is no such session, or it is not the reader's; the server does not tell which. */
-  onMissing(session: OpenSession): void;
-  /** What the list shows of the session may have changed. */
-  onChanged(session: OpenSession): void;
-  /** The server has stored a message; null: an answer was asked for without one. */
-  onAccepted(session: OpenSession, accepted: Accepted): void;
-  /** A message ended before the server stored it; its text is nowhere but here. */
-  onRefused(session: OpenSession, text: string): void;
-}
-
-/** What the server has taken. */
-export interface Accepted {
-  text: string | null;
-  /** What it calls the messages, by their keys. */
-  itemIds: Readonly<Record<string, string>>;
-}
-
-/** Which model answers, and with what sampling fields and prompt. */
-export interface AnswerOptions {
-  model: string;
-  fields: Readonly<Record<string, unknown>>;
-}
 
 /** A place to answer from: after a message, with something said or with nothing new. */
 interface Ask {

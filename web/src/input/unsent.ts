@@ -8,7 +8,7 @@
 
 import { computed, signal } from "@preact/signals";
 
-import type { Accepted } from "../chat/open_session";
+import type { Accepted } from "../chat/session_hooks";
 import { t } from "../i18n/catalogue";
 import { newId } from "../ids";
 import type { Owner } from "../login";

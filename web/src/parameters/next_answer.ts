@@ -5,7 +5,7 @@
 
 import { computed } from "@preact/signals";
 
-import type { AnswerOptions } from "../chat/open_session";
+import type { AnswerOptions } from "../chat/session_hooks";
 import type { Choices } from "./choices";
 import { missingVariable, obstacleOfChoices } from "./obstacle";
 import type { Offer } from "./offer";
