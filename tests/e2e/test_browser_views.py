@@ -16,22 +16,18 @@ SYSTEM = (
 
 
 def test_tree_shows_what_two_conversations_share(page: Page) -> None:
-    begin_chat(page, short())
-    page.get_by_role("button", name="Add a system prompt").click()
-    page.get_by_role("textbox", name="System prompt").fill(SYSTEM)
-    send(page, "Is there fog today?")
-    expect_phase(page, "cut")
-    page.get_by_role("button", name="New chat").click()
-    expect(page.get_by_role("textbox", name="System prompt")).to_have_value(SYSTEM)
-    send(page, "How strong is the wind?")
-    expect_phase(page, "cut")
+    for question in ("Is there fog today?", "How strong is the wind?"):
+        begin_chat(page, short())
+        page.get_by_role("button", name="Add a system prompt").click()
+        page.get_by_role("textbox", name="System prompt").fill(SYSTEM)
+        send(page, question)
+        expect_phase(page, "cut")
 
     page.get_by_role("link", name="Cache view").click()
 
     page.get_by_text("The same as a table").click()
-    page.get_by_role(
-        "button", name="Last use"
-    ).click()  # the tree may have more rows than are shown
+    # The tree may have more rows than are shown.
+    page.get_by_role("button", name="Last use").click()
     table = page.get_by_role("table").filter(has_text="First words")
     shared = table.get_by_role("row").filter(has_text="keep the lighthouse")
     expect(shared).to_have_count(1)
