@@ -107,8 +107,7 @@ def open_login(browser: Browser, url: str, **options: object) -> Iterator[Page]:
 def begin_chat(page: Page, answers: Fields) -> None:
     """Begin a new chat with these parameters."""
     page.goto("/")
-    opener = page.get_by_role("button", name="Inspector", exact=True)
-    opener.click()
+    open_inspector(page)
     shortest = page.get_by_role("textbox", name="Shortest answer")
     longest = page.get_by_role("textbox", name="Longest answer")
     # In this order none of them is out of bounds at any time.
@@ -117,8 +116,15 @@ def begin_chat(page: Page, answers: Fields) -> None:
     shortest.fill(str(answers["min_tokens"]))
     for field in (shortest, longest):
         expect(field).not_to_have_attribute("aria-invalid", "true")
-    opener.click()
+    # On a phone the sheet has a button of its own as well.
+    page.get_by_role("button", name="Close").last.click()
     expect(longest).to_have_count(0)
+
+
+def open_inspector(page: Page) -> Locator:
+    """Open the inspector of a page that may just have begun; return it as a wide page has it."""
+    page.get_by_role("button", name="Inspector", exact=True).click()
+    return page.get_by_role("complementary", name="Inspector")
 
 
 def retime(page: Page, lengths: Mapping[int, int]) -> None:

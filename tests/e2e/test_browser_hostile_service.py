@@ -14,6 +14,7 @@ from e2e.chat_page import (
     composer,
     expect_phase,
     last_answer,
+    open_inspector,
     send,
     short,
 )
@@ -104,7 +105,7 @@ def test_corpus_in_personas_their_texts_and_variables(watched: Watched) -> None:
     )
     page.route("**/v1/chatserve/prompts/*", lambda route: route.fulfill(json=personas[0]))
     page.goto("/")
-    page.keyboard.press("Control+.")
+    open_inspector(page)
     picker = page.get_by_role("main").get_by_role("group", name="Persona")
     expect(picker.get_by_role("radio")).to_have_count(1 + len(personas))
 
@@ -140,7 +141,7 @@ def test_corpus_in_names_of_models_and_of_their_fields(watched: Watched) -> None
     ]
     page.route("**/v1/models", lambda route: route.fulfill(json={"data": models}))
     page.goto("/")
-    page.keyboard.press("Control+.")
+    open_inspector(page)
     choice = page.get_by_role("combobox", name="Model")
     expect(choice.get_by_role("option")).to_have_count(len(models))
 

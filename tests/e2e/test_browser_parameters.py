@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from e2e.chat_page import ANSWER_MS, expect_phase, open_context, send
+from e2e.chat_page import ANSWER_MS, expect_phase, open_context, open_inspector, send
 from playwright.sync_api import Browser, Locator, Page, WebSocket, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
@@ -96,8 +96,7 @@ def test_exactly_what_was_changed_is_asked_for_and_a_reload_keeps_it(
     page: Page, creates: list[dict[str, Any]]
 ) -> None:
     page.goto("/")
-    page.keyboard.press("Control+.")
-    panel = inspector(page)
+    panel = open_inspector(page)
     panel.get_by_role("textbox", name="Temperature").fill("0")
     panel.get_by_role("textbox", name="Longest answer").fill("5")
     answer = answer_to(page, "Count from one to twenty.")
@@ -108,7 +107,7 @@ def test_exactly_what_was_changed_is_asked_for_and_a_reload_keeps_it(
     # A change in a conversation that exists, and the page left at once.
     panel.get_by_role("textbox", name="Share of likelihood").fill("0.5")
     page.reload()
-    page.keyboard.press("Control+.")
+    open_inspector(page)
     expect(panel.get_by_role("textbox", name="Temperature")).to_have_value("0")
     expect(panel.get_by_role("textbox", name="Share of likelihood")).to_have_value("0.5")
     panel.get_by_role("button", name="Reset Temperature").click()
@@ -123,8 +122,7 @@ def test_a_value_out_of_bounds_is_told_and_not_sent(
     page: Page, creates: list[dict[str, Any]]
 ) -> None:
     page.goto("/")
-    page.keyboard.press("Control+.")
-    panel = inspector(page)
+    panel = open_inspector(page)
     panel.get_by_role("textbox", name="Longest answer").fill("4")
     field = panel.get_by_role("textbox", name="Temperature")
     field.fill("5")
@@ -161,8 +159,7 @@ def test_a_persona_is_picked_and_its_tokens_are_found_in_the_cache(
 
 def test_the_figures_open_the_inspector_on_their_answer(page: Page) -> None:
     page.goto("/")
-    page.keyboard.press("Control+.")
-    panel = inspector(page)
+    panel = open_inspector(page)
     panel.get_by_role("textbox", name="Longest answer").fill("6")
     first = answer_to(page, "Name a river.")
     answer_to(page, "Name a sea.")

@@ -10,6 +10,7 @@ from e2e.chat_page import (
     delete_conversation,
     expect_phase,
     list_link,
+    open_inspector,
     said,
     say,
     stop,
@@ -150,18 +151,18 @@ def test_a_duplicated_tab_has_a_new_chat_of_its_own(context: BrowserContext) -> 
     expect(composer(second)).to_have_value("Written in the copy")
 
 
-def test_a_new_chat_is_kept_and_the_next_one_begins_from_the_defaults(page: Page) -> None:
+def test_a_new_chat_is_kept_and_the_next_one_begins_from_the_defaults(
+    context: BrowserContext,
+) -> None:
+    page = context.new_page()
+    page.goto("/")
     mark = page.locator("header .num-changed")
-    page.keyboard.press("Control+.")
-    panel = page.get_by_role("complementary", name="Inspector")
+    panel = open_inspector(page)
     panel.get_by_role("textbox", name="Temperature").fill("0.2")
     panel.get_by_role("textbox", name="Longest answer").fill("20")
-    page.get_by_role("region", name="New chat").get_by_role(
-        "button", name="Add a system prompt"
-    ).click()
-    page.get_by_role("region", name="New chat").get_by_role("textbox", name="System prompt").fill(
-        "Be brief."
-    )
+    beginning = page.get_by_role("region", name="New chat")
+    beginning.get_by_role("button", name="Add a system prompt").click()
+    beginning.get_by_role("textbox", name="System prompt").fill("Be brief.")
     page.keyboard.press("Control+.")
     page.wait_for_timeout(700)
 
