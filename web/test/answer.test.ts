@@ -103,6 +103,14 @@ describe("delivery", () => {
     }
   });
 
+  test("without the first event it is named by the next that has the response, and read from the start", () => {
+    const [, ...later] = wholeAnswer;
+    const named = fold(later.slice(0, 1));
+
+    expect(named).toMatchObject({ responseId: "resp_1", lastSequence: -1, hasGap: true });
+    expect(fold(wholeAnswer, named)).toMatchObject({ phase: "completed", itemId: "msg_answer", hasGap: false });
+  });
+
   test("a replay from the last event fills a gap", () => {
     for (let missing = 0; missing < end - 1; missing += 1) {
       const broken = fold(wholeAnswer.filter((_, index) => index !== missing));

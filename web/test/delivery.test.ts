@@ -176,3 +176,19 @@ describe("a stop", () => {
     ]);
   });
 });
+
+describe("a lost first event", () => {
+  test.each([1, 2, 3, wholeAnswer.length - 1])("is asked for by what comes from number %i on", async (first) => {
+    page.socket().accept();
+    await page.say("Hello");
+
+    await page.receive(wholeAnswer.slice(first));
+    const resumes = page.sent("chatserve:response.resume");
+    await page.receive(wholeAnswer);
+
+    expect(resumes).toHaveLength(1);
+    expect(resumes[0]).toMatchObject({ response_id: "resp_1" });
+    expect(resumes[0]).not.toHaveProperty("starting_after");
+    expect(page.lastAnswer()).toMatchObject({ phase: "completed", text: "Hold the button." });
+  });
+});

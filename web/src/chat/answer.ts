@@ -197,10 +197,17 @@ function withNumbered(answer: Answer, event: NumberedEvent): Answer {
   if (typeof event.sequence_number !== "number") return answer;
   if (event.sequence_number <= answer.lastSequence) return answer;
   if (event.sequence_number > answer.lastSequence + 1) {
-    return answer.hasGap ? answer : { ...answer, hasGap: true };
+    return withGap(answer, event);
   }
   const next = { ...answer, ...noUpdates, lastSequence: event.sequence_number, hasGap: false };
   return { ...next, ...changesOf(next, event) };
+}
+
+/** What tells an answer's name is lost with the first event; each that has the response tells it, too. */
+function withGap(answer: Answer, event: NumberedEvent): Answer {
+  const isNamed = answer.responseId === null && "response" in event;
+  if (answer.hasGap && !isNamed) return answer;
+  return { ...answer, ...(isNamed && onCreated(event.response)), hasGap: true };
 }
 
 function changesOf(answer: Answer, event: NumberedEvent): Partial<Answer> {

@@ -187,7 +187,7 @@ export class AnswerFeed {
     }
     const after = reduceAnswer(before, event, Date.now());
     followed.answer.value = after;
-    if (after.hasGap && !before.hasGap) this.#sendResume(followed);
+    if (canBeFilled(after) && !canBeFilled(before)) this.#sendResume(followed);
     if (before.responseId === null && after.responseId !== null) this.#onAccepted(followed);
     if (isSettled(after)) this.#settle(followed, after);
   }
@@ -203,4 +203,9 @@ export class AnswerFeed {
     this.release(followed);
     followed.hooks.onSettled(followed);
   }
+}
+
+/** Return whether an answer lacks an event that can be asked for: that takes its name. */
+function canBeFilled({ hasGap, responseId }: Answer): boolean {
+  return hasGap && responseId !== null;
 }
