@@ -3,7 +3,7 @@
  *
  * Owns the answer to whether the page still keeps anything. Nothing of one user is left for another:
  * who logs out leaves nothing, and a page on which the user has changed begins anew. A login that has
- * run out leaves the drafts, to whoever logs in next if that is the same user.
+ * run out leaves the drafts with their attachments, to whoever logs in next if that is the same user.
  */
 
 import { effect } from "@preact/signals";
@@ -64,8 +64,7 @@ export class Belongings {
 
   async leaveNothing(): Promise<void> {
     this.#isLeaving = true;
-    this.#unsent.erase();
-    await this.#lastSeen.belongTo(nobody);
+    await Promise.all([this.#unsent.erase(), this.#lastSeen.belongTo(nobody)]);
   }
 
   /** Drop all that this browser keeps, and begin anew. */

@@ -85,6 +85,7 @@ async function visit(): Promise<Page> {
 async function visitAnn(): Promise<Page> {
   const page = await visit();
   page.app.drafts.set("conv_1", `About the ${secret}`);
+  page.app.unsent.attachText("conv_1", `All of the ${secret}`);
   await settle();
   page.app.current.value.parameters.setField("stop", [secret]);
   return page;
@@ -92,11 +93,16 @@ async function visitAnn(): Promise<Page> {
 
 /** Everything that scripts of a later page can read in this browser. */
 async function kept(): Promise<string> {
+  return JSON.stringify([localStorage, sessionStorage, ...(await keptTables()).values()]);
+}
+
+async function keptTables(): Promise<Map<string, unknown[]>> {
   const database = await asked(indexedDB.open("chatserve"));
-  const tables = [...database.objectStoreNames].map((name) => {
-    return asked(database.transaction(name).objectStore(name).getAll());
+  const tables = [...database.objectStoreNames].map(async (name) => {
+    const rows = await asked(database.transaction(name).objectStore(name).getAll());
+    return [name, rows] as const;
   });
-  return JSON.stringify([localStorage, sessionStorage, await Promise.all(tables)]);
+  return new Map(await Promise.all(tables));
 }
 
 async function asked<T>(request: IDBRequest<T>): Promise<T> {
@@ -114,6 +120,7 @@ test("what is looked for is there before", async () => {
 
   const words = await kept();
   expect(words.split(secret).length).toBeGreaterThan(4);
+  expect(JSON.stringify((await keptTables()).get("attachments"))).toContain(secret);
   expect(Object.keys(sessionStorage)).toContain("chatserve:left-choices");
 });
 
@@ -169,7 +176,9 @@ describe.each([4401, 1008])("a login that the server ends with code %i", (code) 
     expect(page.app.login.isNeeded.value).toBe(true);
     expect(drafts).toContain(secret);
     vi.stubGlobal("localStorage", others);
-    expect(await kept()).not.toContain(secret);
+    const { attachments, ...tables } = Object.fromEntries(await keptTables());
+    expect(attachments).toHaveLength(1);
+    expect(JSON.stringify([others, sessionStorage, tables])).not.toContain(secret);
   });
 
   test("leaves the drafts to the same user", async () => {
@@ -179,6 +188,7 @@ describe.each([4401, 1008])("a login that the server ends with code %i", (code) 
     const { app } = await visit();
 
     expect(app.drafts.of("conv_1")).toContain(secret);
+    expect(app.unsent.attachmentsOf("conv_1").map(({ text }) => text)).toEqual([`All of the ${secret}`]);
   });
 
   test("leaves nothing to another user", async () => {

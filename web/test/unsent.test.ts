@@ -55,6 +55,18 @@ test.each([
 });
 
 describe("what is attached", () => {
+  test("stays for another tab that has just been opened, however soon", async () => {
+    await visit();
+    unsent.attachText("conv_1", "long");
+    await kept();
+
+    new FakeTab().enter(locks, storage);
+    await new Unsent(new Drafts()).restore("acme/ann", new LastSeen().belongTo("acme/ann"));
+    await visit();
+
+    expect(namesOf("conv_1")).toHaveLength(1);
+  });
+
   test("belongs to its session, and goes with it when it gets an id", () => {
     unsent.attachText(null, "long");
 

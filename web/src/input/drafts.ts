@@ -67,6 +67,12 @@ export class Drafts {
     return [...this.#drafts.value.keys()];
   }
 
+  /** Return what is attached to any draft, of this page or kept, also by other tabs. */
+  attachedIds(): ReadonlySet<string> {
+    const drafts = [...this.#drafts.value.values(), ...Object.values(readKept().drafts)];
+    return new Set(drafts.flatMap(({ attached }) => attached.map(({ id }) => id)));
+  }
+
   set(place: Place, text: string): void {
     if (text !== this.of(place)) this.put(place, { ...this.at(place), text });
   }

@@ -1,15 +1,12 @@
 /**
  * Copies of what is attached to unsent messages, in the browser's own database.
  *
- * Each is written once and read after a reload; which message it goes with is the drafts' to say. A
- * copy that is of no message is gone after a while.
+ * Each is written once and read after a reload; which message it goes with is the drafts' to say, and
+ * a copy that is of no draft is of nobody.
  */
 
 import { BrowserDatabase, byTime } from "../sessions/browser_database";
 import type { Attachment } from "./attachment";
-
-/** Longer than a draft is kept that nobody changes. */
-const maxAgeMs = 31 * 86_400_000;
 
 export class KeptAttachments {
   readonly #database = new BrowserDatabase();
@@ -29,9 +26,13 @@ export class KeptAttachments {
     await this.#database.delete("attachments", id);
   }
 
-  /** Delete what is too old to be of any message but those that have `ids`. */
+  /** Delete all but those that have `ids`. */
   async tidy(ids: ReadonlySet<string>): Promise<void> {
-    const old = await this.#database.keysByTime("attachments", Date.now() - maxAgeMs);
-    for (const id of old) if (!ids.has(id)) await this.delete(id);
+    const kept = await this.#database.keysByTime("attachments");
+    for (const id of kept) if (!ids.has(id)) await this.delete(id);
+  }
+
+  async erase(): Promise<void> {
+    await this.#database.clear("attachments");
   }
 }

@@ -1,9 +1,10 @@
 /**
  * The messages that are being written, or on their way: each a text, and what is attached to it.
  *
- * Owns the attachments, and what becomes of a message between the composer and the server: it is
- * kept until the server has it, and is back in its place when the server refuses it. What comes back
- * while something else stands there is held beside it. See `places`.
+ * Owns the attachments, which live as long as the drafts that they go with, and what becomes of a
+ * message between the composer and the server: it is kept until the server has it, and is back in its
+ * place when the server refuses it. What comes back while something else stands there is held beside
+ * it. See `places`.
  */
 
 import { computed, signal } from "@preact/signals";
@@ -181,8 +182,7 @@ export class Unsent {
     await isOwned;
     this.#setOwned();
     await this.#load();
-    const ids = new Set(this.#attachments.value.keys());
-    await this.#kept.tidy(ids).catch(() => undefined);
+    await this.#kept.tidy(this.#drafts.attachedIds()).catch(() => undefined);
   }
 
   /** Another page has written to the storage. */
@@ -192,9 +192,10 @@ export class Unsent {
   }
 
   /** Drop everything: whoever wrote it is gone. */
-  erase(): void {
+  async erase(): Promise<void> {
     this.#drafts.erase();
     this.#attachments.value = new Map();
+    await this.#kept.erase().catch(() => undefined);
   }
 
   #add(place: Place, attachment: Attachment): void {
@@ -214,6 +215,8 @@ export class Unsent {
     const sizes = [...this.#attachments.value.values()].map(({ numBytes }) => numBytes);
     const isFull = sizes.reduce((sum, size) => sum + size, 0) > maxKeptBytes;
     if (isFull) throw new Error("no more is kept");
+    // A page that tidies up in between finds the draft that it belongs to.
+    this.#drafts.keep();
     await this.#kept.put(attachment);
   }
 

@@ -33,10 +33,9 @@ export class BrowserDatabase {
     await this.#do(table, "readwrite", (store) => store.clear());
   }
 
-  /** Return the keys of what was kept before a time, the one kept longest ago first. */
-  async keysByTime(table: "sessions" | "attachments", beforeMs = Infinity): Promise<string[]> {
-    const range = IDBKeyRange.upperBound(beforeMs, true);
-    const keys = await this.#do(table, "readonly", (store) => store.index(byTime).getAllKeys(range));
+  /** Return the keys, the one kept longest ago first. */
+  async keysByTime(table: "sessions" | "attachments"): Promise<string[]> {
+    const keys = await this.#do(table, "readonly", (store) => store.index(byTime).getAllKeys());
     return keys as string[];
   }
 

@@ -112,7 +112,6 @@ export class LastSeen {
     // Another tab may have kept something since nobody is logged in.
     if (previous === owner && owner !== nobody) return;
     await this.#database.clear("sessions");
-    await this.#database.clear("attachments");
     await this.#database.clear("page");
     await this.#database.put("page", "owner", owner);
   }
