@@ -109,6 +109,16 @@ describe("the picker of personas", () => {
   });
 });
 
+test("a persona is chosen by its name to the letter, spaces and all", async () => {
+  await offer([persona(" two  words ")]);
+  app.current.value.parameters.choosePersona("gone ");
+
+  const html = renderToString(<ModelChoice app={app} />);
+
+  expect(html).toContain('value=" two  words "');
+  expect(html).toContain('value="gone "');
+});
+
 test("a model that was chosen and is away is named in the picker", async () => {
   await offer([]);
   app.current.value.parameters.chooseModel("large");

@@ -34,9 +34,11 @@ function PersonaSelect({ app }: { app: App }) {
       onChange={({ currentTarget }) => app.choosePersona(currentTarget.value || null)}
     >
       <option value="">{t("persona.none")}</option>
-      {chosen !== null && !names.includes(chosen) && <option>{chosen}</option>}
+      {chosen !== null && !names.includes(chosen) && <option value={chosen}>{chosen}</option>}
       {names.map((name) => (
-        <option key={name}>{name}</option>
+        <option key={name} value={name}>
+          {name}
+        </option>
       ))}
     </select>
   );
