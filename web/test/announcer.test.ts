@@ -55,6 +55,30 @@ test("an answer that comes into view is no news", () => {
   expect(announcer.polite.value).toBe("");
 });
 
+describe("in another conversation", () => {
+  test("what was said last is over, once it could be heard", () => {
+    hear({}, { phase: "stopped" });
+
+    announcer.leave();
+    vi.advanceTimersByTime(900);
+    const soon = announcer.polite.value;
+    vi.advanceTimersByTime(100);
+
+    expect([soon, announcer.polite.value]).toEqual(["Answer stopped", ""]);
+  });
+
+  test("what is said there stays", () => {
+    hear({}, { phase: "stopped" });
+
+    announcer.leave();
+    announcer.show("another", newAnswer(0), nowMs);
+    announcer.show("another", { ...newAnswer(0), ...writing("The") }, nowMs);
+    vi.advanceTimersByTime(2_000);
+
+    expect(announcer.polite.value).toBe("Answer started");
+  });
+});
+
 describe("while it is written", () => {
   test("the reader hears of it every few seconds, and of no standstill", () => {
     hear({}, writing("The sea"));

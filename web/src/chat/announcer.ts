@@ -17,6 +17,8 @@ const stillWritingMs = 7_000;
 const queueMs = 10_000;
 /** What went wrong stands where the answer would be, too; once read out it is found only there. */
 const urgentMs = 5_000;
+/** Words that go sooner may not be read out, or not to their end. */
+const politeMs = 1_000;
 const maxTextLength = 200;
 
 export class Announcer {
@@ -28,6 +30,7 @@ export class Announcer {
   #queueToldAtMs = Number.NEGATIVE_INFINITY;
   #lossTold = "";
   #timer: ReturnType<typeof setInterval> | undefined;
+  #politeTimer: ReturnType<typeof setTimeout> | undefined;
   #urgentTimer: ReturnType<typeof setTimeout> | undefined;
 
   /** Take note of the last answer on the screen, as it is now. */
@@ -45,6 +48,12 @@ export class Announcer {
     else this.rest();
   }
 
+  /** The reader has gone to another conversation: what was said is over, once it has been heard. */
+  leave(): void {
+    clearTimeout(this.#politeTimer);
+    this.#politeTimer = setTimeout(() => (this.polite.value = ""), politeMs);
+  }
+
   /** Say nothing more by itself. */
   rest(): void {
     clearInterval(this.#timer);
@@ -58,13 +67,13 @@ export class Announcer {
     this.urgent.value =
       error === null ? "" : t("answer.announce.failed", { reason: errorWords(error, nowMs) });
     const words = announcement(answer);
-    if (words !== null) this.polite.value = words;
+    if (words !== null) this.#say(words);
   }
 
   /** Said when the machine is lost, and when another is there to take over. */
   #tellLoss(answer: Answer): void {
     const words = answer.lost === null ? "" : (progressWords(answer, true) ?? "");
-    if (words !== "" && words !== this.#lossTold) this.polite.value = words;
+    if (words !== "" && words !== this.#lossTold) this.#say(words);
     this.#lossTold = words;
   }
 
@@ -72,13 +81,18 @@ export class Announcer {
   #tellQueue(answer: Answer, nowMs: number): void {
     if (answer.queue === null || nowMs - this.#queueToldAtMs < queueMs) return;
     this.#queueToldAtMs = nowMs;
-    this.polite.value = progressWords(answer, true) ?? "";
+    this.#say(progressWords(answer, true) ?? "");
   }
 
   /** The length makes the words new each time; an answer that stands still is not repeated. */
   #tellStill(): void {
     const { text = "" } = this.#answer ?? {};
-    this.polite.value = plural("answer.announce.streaming", text.length);
+    this.#say(plural("answer.announce.streaming", text.length));
+  }
+
+  #say(words: string): void {
+    clearTimeout(this.#politeTimer);
+    this.polite.value = words;
   }
 }
 

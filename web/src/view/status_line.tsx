@@ -15,6 +15,7 @@ export function StatusLine({ app }: { app: App }) {
   const announcer = useMemo(() => new Announcer(), []);
   const last = app.current.value.entries.value.at(-1);
   const answer = last?.kind === "answer" ? last.answer.value : null;
+  useEffect(() => announcer.leave(), [app.current.value]);
   useEffect(() => announcer.show(last?.key ?? null, answer, Date.now()), [last?.key, answer]);
   useEffect(() => () => announcer.rest(), []);
   return (
