@@ -29,7 +29,7 @@ import { hashOf, placeOf, type Place } from "./router";
 import type { Settings } from "./settings";
 import { InStep } from "./sessions/in_step";
 import { LastSeen } from "./sessions/last_seen";
-import { finishRemovals, leaveRemoval, type LeftRemoval } from "./sessions/left_removals";
+import { finishRemovals, leaveRemoval, leftSessionIds, type LeftRemoval } from "./sessions/left_removals";
 import { SessionImport } from "./sessions/session_import";
 import { SessionList } from "./sessions/session_list";
 import { SessionSearch } from "./sessions/session_search";
@@ -99,6 +99,7 @@ export class App {
     this.#inStep.start();
     takeOverLeftChoices();
     this.belongings.start();
+    for (const sessionId of leftSessionIds()) this.list.hide(sessionId);
     this.#route();
     this.connection.connect();
     void this.#identify();

@@ -1,3 +1,4 @@
+import { effect } from "@preact/signals";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 import { App } from "../src/app";
@@ -209,6 +210,22 @@ describe("deleting the session on the screen", () => {
     await start();
 
     expect(store.calls).toContain(deletion);
+  });
+
+  test("is not seen in the page that follows, which is still to finish it", async () => {
+    store.refusal = { status: 503, code: "store_unavailable", message: "The store is away." };
+    new FakeTab().enter(new FakeLocks(), new Map());
+    address.leave();
+    await settle();
+    store.refusal = null;
+
+    app = new App(() => socket as unknown as WebSocket, new Settings());
+    const shown = vi.fn();
+    effect(() => shown(app.list.sessions.value.length));
+    await start();
+
+    expect(app.list.isLoaded.value).toBe(true);
+    expect(shown).not.toHaveBeenCalledWith(1);
   });
 
   test("can be taken back", async () => {

@@ -31,6 +31,11 @@ export function leaveRemoval(owner: Owner, removal: LeftRemoval): void {
   }
 }
 
+/** Return the sessions that are still to be removed; their ids are of use to no other user. */
+export function leftSessionIds(): string[] {
+  return (readLeft()?.removals ?? []).flatMap(({ sessionId, itemId }) => (itemId === null ? sessionId : []));
+}
+
 /** Remove what was left for a user, as far as that is possible now; return whether it was any. */
 export async function finishRemovals(
   owner: Owner,
@@ -58,10 +63,14 @@ function take(owner: Owner): readonly LeftRemoval[] {
 }
 
 function removalsOf(owner: Owner): readonly LeftRemoval[] {
+  const left = readLeft();
+  return left?.owner === owner ? left.removals : [];
+}
+
+function readLeft(): Left | null {
   try {
-    const left = JSON.parse(localStorage.getItem(storageName) ?? "") as Left;
-    return left.owner === owner ? left.removals : [];
+    return JSON.parse(localStorage.getItem(storageName) ?? "") as Left;
   } catch {
-    return [];
+    return null;
   }
 }
