@@ -132,7 +132,17 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
         {"name": each.name, "in": "query", "required": each.is_required, "schema": each.schema}
         for each in operation.query
     ]
-    return in_path + in_query
+    in_headers = [
+        {
+            "name": each.name,
+            "in": "header",
+            "required": False,
+            "description": each.description,
+            "schema": each.schema,
+        }
+        for each in operation.headers
+    ]
+    return in_path + in_query + in_headers
 
 
 def _error_reply() -> dict[str, Any]:

@@ -46,6 +46,15 @@ def text(name: str, *, is_required: bool = False) -> Query:
 
 
 @dataclass(frozen=True, slots=True)
+class Header:
+    """One header of a request that changes what a route does; none is required."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One method of one path.
 
@@ -59,6 +68,7 @@ class Operation:
     summary: str
     body: type[BaseModel] | Mapping[str, Any] | None = None
     query: tuple[Query, ...] = ()
+    headers: tuple[Header, ...] = ()
     reply: type[BaseModel] | Mapping[str, Any] = field(default_factory=lambda: ANY_OBJECT)
     media_type: str = "application/json"
     errors: tuple[int, ...] = ()

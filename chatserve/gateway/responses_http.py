@@ -34,7 +34,7 @@ from chatserve.gateway.generation import Answer
 from chatserve.gateway.history import find_response, input_page, no_response
 from chatserve.gateway.identity import identity_of
 from chatserve.gateway.ids import id_of_event, new_id
-from chatserve.gateway.operations import LIMIT, ORDER, Operation, Query, flag, text
+from chatserve.gateway.operations import LIMIT, ORDER, Header, Operation, Query, flag, text
 from chatserve.gateway.paging import PageQuery, page_object
 from chatserve.gateway.query import flag_of
 from chatserve.gateway.rate_limits import limit_headers
@@ -67,9 +67,19 @@ _PATH = "/v1/responses/{response_id}"
 _MAX_STREAMS = 64
 """How many streams of GET a user may have open at one gateway."""
 
-_UPDATES = "x-chatserve-updates"
-"""The header of those who want to hear between the events. The `openai` package takes every event
-for one that is numbered, and would fail."""
+_UPDATES = Header(
+    "x-chatserve-updates",
+    "With any value, a stream also has the events without a number: the place in the queue, how far"
+    " the prompt is read, and the loss of a worker.",
+)
+"""Not for everybody: the `openai` package takes every event for one that is numbered, and would
+fail."""
+
+_KEY = Header(
+    "Idempotency-Key",
+    "The same body under the same key is answered once; again, it replays the answer.",
+    {"type": "string", "minLength": 1, "maxLength": _MAX_KEY_CHARS},
+)
 
 _STREAM_PARAMS = ("stream", "starting_after", "include_obfuscation", "include", "include[]")
 
@@ -192,11 +202,11 @@ async def list_input_items(request: Request) -> Response:
 
 def _order(request: Request, body: ResponseRequest) -> Order:
     identity = identity_of(request)
-    key = request.headers.get("idempotency-key")
+    key = request.headers.get(_KEY.name)
     if key is not None and not 0 < len(key) <= _MAX_KEY_CHARS:
         raise InvalidRequest(
-            f"Idempotency-Key: must have 1 to {_MAX_KEY_CHARS} characters, received {len(key)}",
-            param="Idempotency-Key",
+            f"{_KEY.name}: must have 1 to {_MAX_KEY_CHARS} characters, received {len(key)}",
+            param=_KEY.name,
         )
     response_id = (
         new_id("resp_", identity.tenant) if key is None else id_of_event("resp_", identity, key, "")
@@ -222,7 +232,7 @@ async def _stream(request: Request, answer: Answer, after: int, write: Write) ->
         await write(event_frame(event))
 
     services: Services = request.app.state.services
-    wants_updates = request.headers.get(_UPDATES) is not None
+    wants_updates = request.headers.get(_UPDATES.name) is not None
     telling = services.updates.telling(answer, after, send) if wants_updates else _silence()
     try:
         async with (
@@ -325,6 +335,7 @@ OPERATIONS = (
         "/v1/responses",
         "Ask for an answer",
         body=ResponseFields,
+        headers=(_KEY, _UPDATES),
         errors=(404, 409, 500, 504),
     ),
     Operation(
@@ -336,6 +347,7 @@ OPERATIONS = (
             Query("starting_after", {"type": "integer", "minimum": 0}),
             flag("include_obfuscation"),
         ),
+        headers=(_UPDATES,),
     ),
     Operation("DELETE", _PATH, "Forget a response, and stop it"),
     Operation("POST", f"{_PATH}/cancel", "Stop a response"),

@@ -69,6 +69,24 @@ async def test_document_is_served_and_its_references_lead_somewhere(
     assert references(document) <= known
 
 
+async def test_headers_that_change_a_reply_are_in_the_document() -> None:
+    paths = openapi_document(ALL)["paths"]
+
+    described = {
+        (method, each["name"])
+        for path in ("/v1/responses", "/v1/responses/{response_id}")
+        for method, operation in paths[path].items()
+        for each in operation["parameters"]
+        if each["in"] == "header"
+    }
+
+    assert described == {
+        ("post", "Idempotency-Key"),
+        ("post", "x-chatserve-updates"),
+        ("get", "x-chatserve-updates"),
+    }
+
+
 @pytest.mark.parametrize("operation", ALL, ids=lambda each: f"{each.method} {each.path}")
 async def test_replies_to_whatever_fits_the_document_are_as_it_says(
     secured: Secured, operation: Any
