@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { renderToString } from "preact-render-to-string";
 import { describe, expect, test } from "vitest";
 
-import { failAnswer, newAnswer, type Answer, type AnswerError } from "../src/chat/answer";
+import { failAnswer, followedAnswer, newAnswer, type Answer, type AnswerError } from "../src/chat/answer";
 import type { AnswerEntry } from "../src/chat/entries";
 import type { App } from "../src/app";
 import { AnswerView } from "../src/view/answer_view";
@@ -56,7 +56,7 @@ test("only a live connection makes a running answer look like being written", ()
 });
 
 describe("a long prompt", () => {
-  const answer: Answer = { ...newAnswer(0), phase: "prefilling", prefill: { computed: 1240, total: 2300 } };
+  const answer: Answer = { ...newAnswer(Date.now()), phase: "prefilling", prefill: { computed: 1240, total: 2300 } };
 
   test("has a bar that is not read out beside its words", () => {
     expect(render(answer)).toContain(
@@ -67,6 +67,28 @@ describe("a long prompt", () => {
   test("has none while nobody knows how far it is", () => {
     expect(render(answer, false)).not.toContain("<progress");
     expect(render({ ...answer, isStopping: true, prefill: null })).not.toContain("<progress");
+  });
+});
+
+describe("the time that the reader waits", () => {
+  const sent = (agoMs: number) => newAnswer(Date.now() - agoMs);
+
+  test.each([
+    ["sent", {}],
+    ["queued", { phase: "queued" }],
+    ["read", { phase: "prefilling" }],
+    ["lost", { phase: "prefilling", lost: { numWorkers: 1 } }],
+  ] as const)("for an answer that is %s is shown, and not read out", (_, state) => {
+    expect(render({ ...sent(3_400), ...state })).toContain('<span aria-hidden="true">, 3 s</span>');
+  });
+
+  test.each([
+    ["before it is long", sent(1_900)],
+    ["after the first token", { ...sent(3_400), phase: "streaming", lost: { numWorkers: 1 } }],
+    ["where it is not known", followedAnswer("resp_1")],
+    ["after the end", { ...sent(3_400), phase: "stopped" }],
+  ] as const)("is not shown %s", (_, answer) => {
+    expect(render(answer)).not.toMatch(/, \S+ s</);
   });
 });
 

@@ -18,6 +18,7 @@ import { useEditedMessage, useFocusAfterEditing } from "./editing";
 import { Figures } from "./figures";
 import { MessageEditor } from "./message_editor";
 import { useNow } from "./now";
+import { WaitingClock } from "./waiting_clock";
 
 interface AnswerViewProps {
   app: App;
@@ -37,6 +38,7 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
   const isDone = isSettled(answer);
   const progress = progressWords(answer, isLive);
   const isWriting = !isDone && isLive;
+  const waitingSinceMs = isWriting && answer.phase !== "streaming" ? answer.sentAtMs : null;
   useFocusAfterEditing(isEditing, edit);
   if (isEditing) {
     return <AnswerEditor app={app} entry={entry} text={text} onClose={() => (editing.value = null)} />;
@@ -53,6 +55,7 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
       {!isDone && progress !== null && (
         <p class="progress">
           {progress}
+          {waitingSinceMs !== null && <WaitingClock sinceMs={waitingSinceMs} />}
           {isWriting && <PrefillBar answer={answer} />}
         </p>
       )}
