@@ -46,9 +46,12 @@ export function Header({ app }: { app: App }) {
         >
           <PanelIcon />
           {numChanged > 0 && (
-            <span class="num-changed" title={plural("header.changed", numChanged)} aria-hidden="true">
-              {formatCount(numChanged)}
-            </span>
+            <span
+              class="num-changed"
+              title={plural("header.changed", numChanged)}
+              data-count={formatCount(numChanged)}
+              aria-hidden="true"
+            />
           )}
         </button>
       )}
