@@ -181,7 +181,8 @@ def test_conversations_move_by_export_and_import(page: Page, tmp_path: Path) -> 
 
     expect(conversations.get_by_text(re.compile("there already"))).to_be_visible()
     expect(list_link(page, "moving van")).to_have_count(1)
-    delete_conversation(page, "moving van")
+    with page.expect_response(lambda reply: reply.request.method == "DELETE"):
+        delete_conversation(page, "moving van", undo_ms=100)
     page.reload()
     expect(list_link(page, "moving van")).to_have_count(0)
     import_field.set_input_files(archive)
