@@ -130,6 +130,7 @@ async def test_export_and_import_keep_what_continues_what(service: Service) -> N
     await go_on(service, conversation_id)
     path = "/v1/chatserve/conversations"
     document = (await service.http.get(f"{path}/{conversation_id}/export")).json()
+    await service.http.delete(f"/v1/conversations/{conversation_id}")
 
     imported = (await service.http.post(f"{path}/import", json=document)).json()
 

@@ -161,7 +161,7 @@ async def test_renaming_while_an_answer_streams_survives_its_end(store: Store) -
 
 async def test_untitled_session_is_named_by_its_first_turn(store: Store) -> None:
     await store.sessions.create(OWNER, "s")
-    text = "  Why is\nthe sky blue,\tdear friend of mine?"
+    text = "  Why is\nthe sky blue,\tdear friend of mine, and why does the sea look like it?"
 
     await store.queue.enqueue(
         make_request("a"),
@@ -172,7 +172,7 @@ async def test_untitled_session_is_named_by_its_first_turn(store: Store) -> None
 
     session = await store.sessions.get("s")
     assert session is not None
-    assert session.title == "Why is the sky blue, dear"
+    assert session.title == "Why is the sky blue, dear friend of mine, and why does the…"
     assert session.title_source is TitleSource.WORDS
 
 
@@ -193,7 +193,7 @@ async def test_title_of_a_session_is_not_overwritten_by_a_turn(store: Store) -> 
         ((make_message("system", "Be brief"),), ""),
         ((make_message("user", ""),), ""),
         ((make_message("system", "Be brief"), make_message("user", "Hello")), "Hello"),
-        ((make_message("user", "x" * 1000),), "x" * 60),
+        ((make_message("user", "x" * 1000),), "x" * 59 + "…"),
     ],
 )
 def test_title_is_the_start_of_the_first_user_message(
