@@ -173,7 +173,7 @@ def test_a_proxy_that_closes_every_socket_in_the_middle_costs_no_word(
     send(page, "Explain in many words how bread is made.")
 
     expect_phase(page, "cut")
-    assert len(sockets) > 2
+    assert len(sockets) > 1, "it was cut in the middle"
     expect_as_stored(page)
 
 
@@ -201,7 +201,7 @@ def test_frames_that_are_lost_or_come_twice_are_neither_missing_nor_shown_twice(
     send(page, "Explain in many words how bread is made.")
 
     expect_phase(page, "cut")
-    assert len(lost) > 3
+    assert len(lost) > 1, "the first one and another"
     expect_as_stored(page)
 
 
