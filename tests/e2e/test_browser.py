@@ -27,6 +27,7 @@ from e2e.chat_page import (
     short,
     shown_text,
     stop,
+    stored_text,
 )
 from playwright.sync_api import Page, expect
 
@@ -70,6 +71,7 @@ def test_an_answer_comes_to_its_own_end(page: Page) -> None:
 
     expect_phase(page, "completed")
     expect_as_stored(page)
+    assert len(stored_text(page)) < 100  # it was the blank that ended it, soon after three tokens
     expect(page.get_by_role("button", name="Continue")).to_have_count(0)
 
 

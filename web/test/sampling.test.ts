@@ -10,6 +10,7 @@ import {
   meaningOf,
   parseValue,
   sliderOf,
+  valueWords,
 } from "../src/parameters/written_values";
 import type { WireSamplingField, WireSamplingValue } from "../src/wire/protocol";
 import { field, fields } from "./descriptions";
@@ -53,6 +54,9 @@ describe("what is written", () => {
     [fields.top_k, "-1", -1],
     [fields.stop_token_ids, "1, 2 3", [1, 2, 3]],
     [fields.stop_token_ids, "1, x", null],
+    [fields.stop, " ", [" "]],
+    [fields.stop, "\n\n", undefined],
+    [fields.stop_token_ids, " ", undefined],
     [fields.stop, "END\n\n\\n\\n\n\\d", ["END", "\n\n", "\\d"]],
   ])("%o as %j is %j", (described, text, value) => {
     expect(parseValue(described, text)).toEqual(value);
@@ -64,6 +68,11 @@ describe("what is written", () => {
     [fields.temperature, 0.25],
   ])("%o keeps %j", (described, value) => {
     expect(parseValue(described, formatValue(value))).toEqual(value);
+  });
+
+  test("is told with the blanks that nobody would see", () => {
+    expect(valueWords([" ", "a b  "])).toBe("␣\na b␣␣");
+    expect(valueWords(0.25)).toBe("0.25");
   });
 });
 

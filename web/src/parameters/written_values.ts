@@ -19,7 +19,8 @@ export function parseValue(
   { type }: WireSamplingField,
   text: string,
 ): WireSamplingValue | null | undefined {
-  if (text.trim() === "") return undefined;
+  // A blank is a string like any other: an answer may well be told to stop at one.
+  if ((type === "strings" ? text.replaceAll("\n", "") : text.trim()) === "") return undefined;
   switch (type) {
     case "number":
     case "integer":
@@ -64,12 +65,17 @@ export function meaningOf(name: string): string | null {
   return tryText(`parameter.${name}.means`);
 }
 
+/** Return a value in words, in which the blanks at the ends of a string are seen. */
+export function valueWords(value: WireSamplingValue): string {
+  if (typeof value === "boolean") return t(value ? "parameter.on" : "parameter.off");
+  return formatValue(value).replace(/^ +| +$/gm, (blanks) => "␣".repeat(blanks.length));
+}
+
 /** Return the default of a field in words. */
 export function defaultWords(field: WireSamplingField): string {
   const value = defaultOf(field);
-  if (typeof value === "boolean") return t(value ? "parameter.on" : "parameter.off");
   if (typeof value === "number") return formatNumber(value);
-  const text = formatValue(value);
+  const text = value === null ? "" : valueWords(value);
   return text !== "" ? text : (tryText(`parameter.${field.name}.none`) ?? t("parameter.none"));
 }
 

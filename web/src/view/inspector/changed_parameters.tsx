@@ -5,8 +5,7 @@ import "./changed_parameters.css";
 import type { App } from "../../app";
 import { plural, t } from "../../i18n/catalogue";
 import { changedFields } from "../../parameters/sampling";
-import { formatValue, labelOf } from "../../parameters/written_values";
-import type { WireSamplingValue } from "../../wire/protocol";
+import { labelOf, valueWords } from "../../parameters/written_values";
 
 export function ChangedParameters({ app }: { app: App }) {
   const { parameters } = app.current.value;
@@ -15,7 +14,7 @@ export function ChangedParameters({ app }: { app: App }) {
   const [first, ...others] = changedFields(described, fields);
   const value = first && fields[first.name];
   if (first === undefined || value === undefined) return null;
-  const words = `${labelOf(first.name)} ${wordsOf(value)}`;
+  const words = `${labelOf(first.name)} ${valueWords(value)}`;
   return (
     <p class="changed-parameters">
       {others.length === 0 ? words : plural("parameter.andMore", others.length, { words })}
@@ -24,9 +23,4 @@ export function ChangedParameters({ app }: { app: App }) {
       </button>
     </p>
   );
-}
-
-function wordsOf(value: WireSamplingValue): string {
-  if (typeof value === "boolean") return t(value ? "parameter.on" : "parameter.off");
-  return formatValue(value);
 }

@@ -18,6 +18,7 @@ import {
   meaningOf,
   parseValue,
   sliderOf,
+  valueWords,
 } from "../../parameters/written_values";
 import type { WireSamplingField, WireSamplingValue } from "../../wire/protocol";
 
@@ -85,7 +86,7 @@ export function ParameterControl({ field, changed, onChange, onReset }: Paramete
       )}
       {problem !== null && (
         <p class="parameter-problem" id={`${id}-problem`}>
-          {problem} {t("parameter.stays", { value: valueWords(field, value) })}
+          {problem} {t("parameter.stays", { value: stayingWords(field, value) })}
         </p>
       )}
       <p class="parameter-about" id={`${id}-about`}>
@@ -160,6 +161,6 @@ function problemOfText(
   return problemOf(field, value) ?? conflictOf(field.name, value, changed);
 }
 
-function valueWords(field: WireSamplingField, value: WireSamplingValue | undefined): string {
-  return value === undefined ? defaultWords(field) : formatValue(value);
+function stayingWords(field: WireSamplingField, value: WireSamplingValue | undefined): string {
+  return value === undefined ? defaultWords(field) : valueWords(value);
 }
