@@ -1,6 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 import { lexerOnly } from "./scripts/lexer_only.mjs";
+import { oneSheet } from "./scripts/one_sheet.mjs";
 import { shellList } from "./scripts/shell_list.mjs";
 
 const serviceWorker = /\/src\/(?:sw|shell_cache)\.ts$/;
@@ -8,7 +9,7 @@ const gateway = "http://127.0.0.1:8000";
 
 export default defineConfig({
   base: "./",
-  plugins: [lexerOnly(), shellList()],
+  plugins: [lexerOnly(), oneSheet(), shellList()],
   // Preact's own JSX runtime; no plugin stands between the sources and the bundle.
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {

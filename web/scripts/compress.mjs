@@ -8,7 +8,9 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { brotliCompressSync, constants } from "node:zlib";
+
+import { gzipAsync } from "@gfx/zopfli";
 
 const built = fileURLToPath(new URL("../../chatserve/gateway/static/", import.meta.url));
 const compressible = /\.(?:html|js|css|svg|json|webmanifest|txt)$/;
@@ -23,10 +25,9 @@ function brotli(content) {
   });
 }
 
+/** Compressed once, sent to everybody: Zopfli's gzip is a thirtieth smaller than zlib's best. */
 function gzip(content) {
-  const compressed = gzipSync(content, { level: constants.Z_BEST_COMPRESSION });
-  compressed[9] = 255; // the machine that compressed it: unknown, so that all machines write the same
-  return compressed;
+  return gzipAsync(content, { numiterations: 15 });
 }
 
 for (const entry of readdirSync(built, { recursive: true, withFileTypes: true })) {
@@ -34,7 +35,7 @@ for (const entry of readdirSync(built, { recursive: true, withFileTypes: true })
   const file = join(entry.parentPath ?? entry.path, entry.name);
   const content = readFileSync(file);
   for (const [suffix, compress] of [[".br", brotli], [".gz", gzip]]) {
-    const compressed = compress(content);
+    const compressed = await compress(content);
     if (compressed.length < content.length) writeFileSync(file + suffix, compressed);
   }
 }

@@ -9,7 +9,7 @@ import { narrowQuery } from "./layout";
 import { Settings } from "./settings";
 import { workerUrl } from "./trusted_types";
 import { markdown } from "./view/answer_text";
-import { Page } from "./view/page";
+import { EmptyState, Page } from "./view/page";
 
 function openSocket(): WebSocket {
   const url = new URL("v1/responses", document.baseURI);
@@ -30,8 +30,10 @@ const app = new App(openSocket, settings);
 app.layout.watch(matchMedia(narrowQuery));
 // What the address names is asked for while the page is still being put together.
 app.start();
-if (app.current.value.id.value !== null) void markdown.request();
-void settings.apply().then(() => {
+const isNewChat = app.current.value.id.value === null;
+const first = isNewChat ? EmptyState.request() : markdown.request();
+// A text can be shown before it can be read as Markdown; the place for a new chat is all there is.
+void Promise.all([settings.apply(), isNewChat && first]).then(() => {
   render(<Page app={app} />, root);
   keepShell();
 });

@@ -1,11 +1,16 @@
 import { signal } from "@preact/signals";
 import { renderToString } from "preact-render-to-string";
-import { describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 import { failAnswer, followedAnswer, newAnswer, type Answer, type AnswerError } from "../src/chat/answer";
 import type { AnswerEntry } from "../src/chat/entries";
 import type { App } from "../src/app";
 import { AnswerView } from "../src/view/answer_view";
+
+const nowMs = Date.UTC(2026, 2, 7);
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now: nowMs }));
+afterEach(() => void vi.useRealTimers());
 
 const app = {
   current: signal({ id: signal("conv_1"), editing: signal(null), nameOf: (key: string) => key }),
@@ -37,8 +42,8 @@ describe("a failed answer", () => {
 });
 
 test("Retry waits for the time from which it can help", () => {
-  const waiting = { code: "rate_limit_exceeded", message: "no", retryAtMs: Date.now() + 12_000 };
-  const over = { ...waiting, retryAtMs: Date.now() };
+  const waiting = { code: "rate_limit_exceeded", message: "no", retryAtMs: nowMs + 12_000 };
+  const over = { ...waiting, retryAtMs: nowMs };
   const retryOf = (error: AnswerError) => {
     return /<button[^>]*>Retry/.exec(render(failAnswer(newAnswer(0), error)))?.[0];
   };
@@ -56,7 +61,7 @@ test("only a live connection makes a running answer look like being written", ()
 });
 
 describe("a long prompt", () => {
-  const answer: Answer = { ...newAnswer(Date.now()), phase: "prefilling", prefill: { computed: 1240, total: 2300 } };
+  const answer: Answer = { ...newAnswer(nowMs), phase: "prefilling", prefill: { computed: 1240, total: 2300 } };
 
   test("has a bar that is not read out beside its words", () => {
     expect(render(answer)).toContain(
@@ -71,7 +76,7 @@ describe("a long prompt", () => {
 });
 
 describe("the time that the reader waits", () => {
-  const sent = (agoMs: number) => newAnswer(Date.now() - agoMs);
+  const sent = (agoMs: number) => newAnswer(nowMs - agoMs);
 
   test.each([
     ["sent", {}],

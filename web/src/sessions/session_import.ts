@@ -2,8 +2,7 @@
 
 import { signal } from "@preact/signals";
 
-import { plural, t } from "../i18n/catalogue";
-import { importSessions, type WireImported } from "../wire/api";
+import { loadLaterWords, t } from "../i18n/catalogue";
 
 export class SessionImport {
   /** What became of the last file, in a sentence. */
@@ -19,7 +18,8 @@ export class SessionImport {
   async take(file: Blob): Promise<void> {
     this.isBusy.value = true;
     try {
-      this.outcome.value = outcomeWords(await importSessions(await archiveOf(file)));
+      const [{ importFile }] = await Promise.all([import("./import_file"), loadLaterWords()]);
+      this.outcome.value = await importFile(file);
       this.#onImported();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -28,22 +28,4 @@ export class SessionImport {
       this.isBusy.value = false;
     }
   }
-}
-
-function outcomeWords(imported: WireImported): string {
-  const { length: numStored } = imported.conversation_ids;
-  const { length: numThere } = imported.existing_conversation_ids;
-  const there = plural("list.thereAlready", numThere);
-  if (numThere === 0) return plural("list.imported", numStored);
-  return numStored === 0 ? there : `${plural("list.imported", numStored)} ${there}`;
-}
-
-async function archiveOf(file: Blob): Promise<object> {
-  try {
-    const document: unknown = JSON.parse(await file.text());
-    if (typeof document === "object" && document !== null) return document;
-  } catch {
-    // What is no JSON is no export either.
-  }
-  throw new Error(t("list.noExport"));
 }

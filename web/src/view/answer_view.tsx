@@ -14,11 +14,13 @@ import { t } from "../i18n/catalogue";
 import { AnswerActions } from "./answer_actions";
 import { AnswerText, useMarkdown } from "./answer_text";
 import { BegunEdit } from "./begun_edit";
-import { useEditedMessage, useFocusAfterEditing } from "./editing";
 import { Figures } from "./figures";
-import { MessageEditor } from "./message_editor";
+import { useFocusAfterEditing } from "./focus";
+import { lazyView } from "./lazy_view";
 import { useNow } from "./now";
 import { WaitingClock } from "./waiting_clock";
+
+const AnswerEditor = lazyView(async () => (await import("./entry_editors")).AnswerEditor);
 
 interface AnswerViewProps {
   app: App;
@@ -85,28 +87,6 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
 function PrefillBar({ answer: { prefill } }: { answer: Answer }) {
   if (prefill === null) return null;
   return <progress aria-hidden="true" value={prefill.computed} max={prefill.total} />;
-}
-
-interface AnswerEditorProps {
-  app: App;
-  entry: AnswerEntry;
-  text: string;
-  onClose: () => void;
-}
-
-function AnswerEditor({ app, entry, text: said, onClose }: AnswerEditorProps) {
-  const { text, change, submit } = useEditedMessage(app, entry.key, said, false);
-  return (
-    <MessageEditor
-      label={t("message.editAnswer")}
-      hint={t("message.editAnswerHint")}
-      submit={t("common.save")}
-      text={text.value}
-      onChange={(written) => change(written, [])}
-      onSubmit={() => void app.rewrite(entry.key, submit())}
-      onClose={onClose}
-    />
-  );
 }
 
 interface FooterProps {

@@ -1,11 +1,12 @@
-/** What goes with a message: a name and a size for each text, which can be looked at or removed. */
+/** What is to go with a message: texts that can be looked at or removed. */
 
 import { useSignal } from "@preact/signals";
 
-import { formatBytes, plural, t } from "../i18n/catalogue";
+import { t } from "../i18n/catalogue";
 import type { Attachment } from "../input/attachment";
+import { AttachmentName } from "./attachment_name";
 import { Dialog } from "./dialog";
-import { CloseIcon, FileIcon } from "./icons";
+import { CloseIcon } from "./icons";
 
 interface AttachmentChipsProps {
   attachments: readonly Attachment[];
@@ -18,7 +19,6 @@ export function AttachmentChips({ attachments, onRemove, onInline }: AttachmentC
   const opened = useSignal<Attachment | null>(null);
   const shown = opened.value;
   const close = () => (opened.value = null);
-  if (attachments.length === 0) return null;
   return (
     <>
       <ul class="chips" aria-label={t("attachment.list")}>
@@ -62,17 +62,6 @@ export function AttachmentChips({ attachments, onRemove, onInline }: AttachmentC
           )}
         </Dialog>
       )}
-    </>
-  );
-}
-
-export function AttachmentName({ attachment }: { attachment: Attachment }) {
-  const { name, numLines, numBytes } = attachment;
-  return (
-    <>
-      <FileIcon />
-      <bdi class="attachment-name">{name}</bdi>
-      <small>{plural("attachment.size", numLines, { size: formatBytes(numBytes) })}</small>
     </>
   );
 }

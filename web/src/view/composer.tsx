@@ -14,9 +14,11 @@ import { EnterGuard } from "../input/enter_guard";
 import { largePaste } from "../input/large_paste";
 import { isTouch, sends } from "../input/send_key";
 import { offeredTypes } from "../input/text_file";
-import { AttachmentChips } from "./attachment_chips";
 import { useFileDrop } from "./file_drop";
 import { ClipIcon, SendIcon, StopIcon } from "./icons";
+import { lazyView } from "./lazy_view";
+
+const AttachmentChips = lazyView(async () => (await import("./attachment_chips")).AttachmentChips);
 
 interface ComposerProps {
   app: App;
@@ -36,6 +38,7 @@ export function Composer({ app, session, describedBy, isReady }: ComposerProps) 
   const { drafts, unsent, settings } = app;
   const sessionId = session.id.value;
   const text = drafts.of(sessionId);
+  const attachments = unsent.attachmentsOf(sessionId);
   const isRunning = session.running.value !== null;
   const canSend =
     !isRunning && isReady && !unsent.isLoading.value && !unsent.isEmpty(sessionId);
@@ -75,17 +78,19 @@ export function Composer({ app, session, describedBy, isReady }: ComposerProps) 
       onSubmit={(event) => (event.preventDefault(), send())}
     >
       {isDropping.value && <p class="drop-words">{t("attachment.drop")}</p>}
-      <AttachmentChips
-        attachments={unsent.attachmentsOf(sessionId)}
-        onRemove={(attachment) => {
-          unsent.detach(sessionId, attachment);
-          area.current?.focus();
-        }}
-        onInline={(attachment) => {
-          unsent.inline(sessionId, attachment);
-          area.current?.focus();
-        }}
-      />
+      {attachments.length > 0 && (
+        <AttachmentChips
+          attachments={attachments}
+          onRemove={(attachment) => {
+            unsent.detach(sessionId, attachment);
+            area.current?.focus();
+          }}
+          onInline={(attachment) => {
+            unsent.inline(sessionId, attachment);
+            area.current?.focus();
+          }}
+        />
+      )}
       <div class="composer-line">
         <FileButton onFiles={(files) => void app.attachFiles(files)} />
         <textarea

@@ -1,12 +1,12 @@
 /**
- * A message in its editor: what stands there, and where the focus goes when the editor closes.
+ * A message in its editor: what stands there.
  *
  * What is written is kept as a draft from the first change on, so that it is there again whatever
  * closes the editor; a message that says what it said before is none.
  */
 
 import { useSignal, type Signal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 
 import type { App } from "../app";
 import { takeApart, withAttachments, type Attachment } from "../input/attachment";
@@ -53,16 +53,4 @@ export function useEditedMessage(
       return message();
     },
   };
-}
-
-export function useFocusAfterEditing(
-  isEditing: boolean,
-  button: { readonly current: HTMLButtonElement | null },
-): void {
-  const wasEditing = useRef(isEditing);
-  useEffect(() => {
-    const hasFocus = document.activeElement !== document.body;
-    if (wasEditing.current && !isEditing && !hasFocus) button.current?.focus();
-    wasEditing.current = isEditing;
-  }, [isEditing]);
 }

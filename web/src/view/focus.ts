@@ -5,6 +5,8 @@
  * the next frame, in which what was asked for stands on the page.
  */
 
+import { useEffect, useRef } from "preact/hooks";
+
 import { isTouch } from "../input/send_key";
 
 /** Go on with the next message; on a touch screen that would bring up the keyboard unasked. */
@@ -20,6 +22,19 @@ export function focusSearch(): void {
 export function focusMessage(key: string): void {
   const message = `[data-key="${CSS.escape(key)}"]`;
   focusNext(`${message} .siblings button:enabled`);
+}
+
+/** Go back to the button that opened an editor, unless the focus has gone elsewhere. */
+export function useFocusAfterEditing(
+  isEditing: boolean,
+  button: { readonly current: HTMLButtonElement | null },
+): void {
+  const wasEditing = useRef(isEditing);
+  useEffect(() => {
+    const hasFocus = document.activeElement !== document.body;
+    if (wasEditing.current && !isEditing && !hasFocus) button.current?.focus();
+    wasEditing.current = isEditing;
+  }, [isEditing]);
 }
 
 function focusNext(selector: string): void {

@@ -11,19 +11,25 @@ import { useEffect } from "preact/hooks";
 import { loadLaterWords, t } from "../i18n/catalogue";
 import { LazyModule } from "../lazy_module";
 
+type LazyView<Props extends object> = ComponentType<Props> & {
+  /** Load it, since it will be shown soon; settles either way. */
+  request(): Promise<void>;
+};
+
 export function lazyView<Props extends object>(
   load: () => Promise<ComponentType<Props>>,
-): ComponentType<Props> {
+): LazyView<Props> {
   const part = new LazyModule(async () => {
     const [View] = await Promise.all([load(), loadLaterWords()]);
     return { View };
   });
-  return (props) => {
+  const View = (props: Props) => {
     useEffect(() => void part.request(), []);
     const { value: loaded } = part.current;
     if (loaded !== null) return <loaded.View {...props} />;
     return part.hasFailed.value ? <Failure onRetry={() => void part.request()} /> : <Loading />;
   };
+  return Object.assign(View, { request: () => part.request() });
 }
 
 function Loading() {

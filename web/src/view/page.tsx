@@ -14,7 +14,6 @@ import type { OpenSession } from "../chat/open_session";
 import { useMarkdown } from "./answer_text";
 import { Composer } from "./composer";
 import { Dialog, Sheet } from "./dialog";
-import { EmptyState } from "./empty_state";
 import { Header } from "./header";
 import { HeldMessage } from "./held_message";
 import { lazyView } from "./lazy_view";
@@ -23,6 +22,7 @@ import { StatusLine } from "./status_line";
 import { TranscriptView } from "./transcript_view";
 import { UndoBar } from "./undo_bar";
 
+export const EmptyState = lazyView(async () => (await import("./empty_state")).EmptyState);
 const LoginForm = lazyView(async () => (await import("./login_form")).LoginForm);
 const CacheView = lazyView(async () => (await import("./cache/cache_view")).CacheView);
 const OperatorView = lazyView(async () => (await import("./operator/operator_view")).OperatorView);

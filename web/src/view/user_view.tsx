@@ -6,15 +6,17 @@ import { useMemo, useRef } from "preact/hooks";
 import type { App } from "../app";
 import type { UserEntry } from "../chat/entries";
 import { t } from "../i18n/catalogue";
-import { newAttachment, piecesOf, type Attachment } from "../input/attachment";
-import { AttachmentChips, AttachmentName } from "./attachment_chips";
+import { piecesOf, type Attachment } from "../input/attachment";
+import { AttachmentName } from "./attachment_name";
 import { BegunEdit } from "./begun_edit";
 import { CopyButton } from "./copy_button";
 import { DeleteButton } from "./delete_button";
-import { useEditedMessage, useFocusAfterEditing } from "./editing";
+import { useFocusAfterEditing } from "./focus";
 import { EditIcon } from "./icons";
-import { MessageEditor } from "./message_editor";
+import { lazyView } from "./lazy_view";
 import { SiblingSwitch } from "./sibling_switch";
+
+const UserEditor = lazyView(async () => (await import("./entry_editors")).UserEditor);
 
 interface UserViewProps {
   app: App;
@@ -79,38 +81,5 @@ function Attached({ attachment, onUnfold }: { attachment: Attachment; onUnfold: 
         </pre>
       )}
     </details>
-  );
-}
-
-interface UserEditorProps {
-  app: App;
-  entry: UserEntry;
-  onClose: () => void;
-}
-
-function UserEditor({ app, entry, onClose }: UserEditorProps) {
-  const { text, attachments, change, submit } = useEditedMessage(app, entry.key, entry.text, true);
-  const remove = (gone: Attachment) =>
-    change(text.value, attachments.value.filter(({ id }) => id !== gone.id));
-  const attach = (pasted: string) => {
-    const attachment = newAttachment(t("attachment.pasted"), pasted);
-    change(text.value, [...attachments.value, attachment]);
-  };
-  return (
-    <MessageEditor
-      label={t("message.editYours")}
-      hint={t("message.editHint")}
-      submit={t("composer.send")}
-      text={text.value}
-      attached={
-        attachments.value.length > 0 ? (
-          <AttachmentChips attachments={attachments.value} onRemove={remove} />
-        ) : undefined
-      }
-      onChange={(written) => change(written, attachments.value)}
-      onLargePaste={attach}
-      onSubmit={() => void app.rewrite(entry.key, submit())}
-      onClose={onClose}
-    />
   );
 }

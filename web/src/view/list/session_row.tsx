@@ -11,8 +11,10 @@ import { neighbourOf } from "../../sessions/session_list";
 import { exportUrl } from "../../wire/api";
 import type { WireConversation } from "../../wire/protocol";
 import { BinIcon, DownloadIcon, EditIcon, PinIcon } from "../icons";
+import { lazyView } from "../lazy_view";
 import { RowMenu } from "./row_menu";
-import { TitleEditor } from "./title_editor";
+
+const TitleEditor = lazyView(async () => (await import("./title_editor")).TitleEditor);
 
 interface SessionRowProps {
   app: App;
