@@ -12,6 +12,7 @@ from e2e.chat_page import (
     LONG,
     actions_of_last_said,
     composer,
+    expect_phase,
     last_answer,
     let_it_begin,
     new_answer,
@@ -232,6 +233,24 @@ def test_the_focus_stays_where_the_reader_goes_on(page: Page) -> None:
     expect(edit).to_be_focused()
     last_answer(page).get_by_role("button", name="Delete", exact=True).click()
     expect(composer(page)).to_be_focused()
+
+
+def test_the_focus_goes_on_in_the_composer_when_the_button_that_stops_is_gone(page: Page) -> None:
+    send(page, "What makes the sea salty?")
+    let_it_begin(page)
+    page.get_by_role("button", name="Stop").press("Enter")
+
+    expect_phase(page, "stopped")
+    expect(composer(page)).to_be_focused()
+
+
+def test_a_double_click_sends_and_does_not_stop(page: Page) -> None:
+    composer(page).fill("Name a fish of the deep sea.")
+    with new_answer(page):
+        page.get_by_role("button", name="Send").dblclick()
+
+    let_it_begin(page)
+    expect_phase(page, "streaming")
 
 
 def test_on_a_phone_the_panels_are_sheets(phone: Page) -> None:

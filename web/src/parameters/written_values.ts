@@ -23,10 +23,12 @@ export function parseValue(
   if ((type === "strings" ? text.replaceAll("\n", "") : text.trim()) === "") return undefined;
   switch (type) {
     case "number":
-    case "integer":
       return parseNumber(text);
+    case "integer":
+      return parseWhole(text);
     case "integers": {
       const numbers = text.split(/[\s,;]+/).filter((part) => part !== "").map(parseNumber);
+      if (numbers.length === 0) return undefined;
       return numbers.every((number) => number !== null) ? numbers : null;
     }
     default:
@@ -96,10 +98,24 @@ export function conflictOf(
   return null;
 }
 
-/** Both marks of decimals are understood; thousands are not marked. */
+/** Digits of any width and both marks of decimals are understood; thousands are not marked. */
 function parseNumber(text: string): number | null {
-  const number = Number(text.trim().replace(",", "."));
-  return text.trim() === "" || !Number.isFinite(number) ? null : number;
+  const written = plainDigits(text).replace(",", ".");
+  if (!/^[+-]?(?:\d+\.?\d*|\.\d+)$/.test(written)) return null;
+  const number = Number(written);
+  // One that has so many digits that it would be taken for a whole number is none.
+  return Number.isInteger(number) && /\.\d*[1-9]/.test(written) ? null : number;
+}
+
+/** Thousands may be marked in a whole number, as every language does it. */
+function parseWhole(text: string): number | null {
+  const written = plainDigits(text);
+  const isMarked = /^[+-]?\d{1,3}([.,'’ ])\d{3}(?:\1\d{3})*$/.test(written);
+  return parseNumber(isMarked ? written.replace(/[^\d+-]/g, "") : written);
+}
+
+function plainDigits(text: string): string {
+  return text.normalize("NFKC").replaceAll("−", "-").trim();
 }
 
 /** In a list of lines, a line break within one is written as \n. */

@@ -5,7 +5,7 @@
 
 import "./composer.css";
 
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 
 import type { App } from "../app";
 import type { OpenSession } from "../chat/open_session";
@@ -15,6 +15,7 @@ import { largePaste } from "../input/large_paste";
 import { isTouch, sends } from "../input/send_key";
 import { offeredTypes } from "../input/text_file";
 import { useFileDrop } from "./file_drop";
+import { focusComposer } from "./focus";
 import { ClipIcon, SendIcon, StopIcon } from "./icons";
 import { lazyView } from "./lazy_view";
 
@@ -107,16 +108,7 @@ export function Composer({ app, session, describedBy, isReady }: ComposerProps) 
           onCompositionEnd={(event) => guard.onCompositionEnd(event.timeStamp)}
         />
         {isRunning ? (
-          <button
-            key="stop"
-            type="button"
-            class="round"
-            aria-label={t("composer.stop")}
-            title={t("composer.stopHint")}
-            onClick={() => session.stop()}
-          >
-            <StopIcon />
-          </button>
+          <StopButton onStop={() => session.stop()} />
         ) : (
           <button
             key="send"
@@ -124,6 +116,7 @@ export function Composer({ app, session, describedBy, isReady }: ComposerProps) 
             class="round accent"
             aria-label={t("composer.send")}
             disabled={!canSend}
+            onClick={(event) => isSecondOfTwo(event) && event.preventDefault()}
           >
             <SendIcon />
           </button>
@@ -131,6 +124,30 @@ export function Composer({ app, session, describedBy, isReady }: ComposerProps) 
       </div>
     </form>
   );
+}
+
+function StopButton({ onStop }: { onStop: () => void }) {
+  const button = useRef<HTMLButtonElement>(null);
+  useLayoutEffect(() => () => {
+    if (document.activeElement === button.current) focusComposer();
+  }, []);
+  return (
+    <button
+      ref={button}
+      type="button"
+      class="round"
+      aria-label={t("composer.stop")}
+      title={t("composer.stopHint")}
+      onClick={(event) => isSecondOfTwo(event) || onStop()}
+    >
+      <StopIcon />
+    </button>
+  );
+}
+
+/** Send and Stop take each other's place, and a double click on one means nothing to the other. */
+function isSecondOfTwo({ detail: numClicks }: MouseEvent): boolean {
+  return numClicks === 2;
 }
 
 function FileButton({ onFiles }: { onFiles: (files: readonly File[]) => void }) {
