@@ -276,24 +276,39 @@ async def ttl_of(service: Service, name: str) -> int:
     return ttl_s
 
 
+class SlowBody:
+    """A request's body whose rest is sent when the test says so.
+
+    Owns: how far it has come. Used from: one test.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self.has_begun = asyncio.Event()
+        self.goes_on = asyncio.Event()
+
+    async def read(self) -> AsyncIterator[bytes]:
+        yield self._content[:5]
+        self.has_begun.set()
+        await self.goes_on.wait()
+        yield self._content[5:]
+
+
 async def test_users_whose_documents_trickle_in_keep_nobody_from_importing(store_url: str) -> None:
     """Four of them took all places, for as long as a body may take."""
     async with run_secured_service(store_url) as secured:
-        http, goes_on = secured.service.http, asyncio.Event()
-        path, whole = f"{PATH}/import", orjson.dumps(document())
-
-        async def slowly() -> AsyncIterator[bytes]:
-            yield whole[:5]
-            await goes_on.wait()
-            yield whole[5:]
-
+        http, path, whole = secured.service.http, f"{PATH}/import", orjson.dumps(document())
+        bodies = {f"user{number}": SlowBody(whole) for number in range(6)}
+        keys_of = {user: bearer(await secured.issue(user)) for user in bodies}
         slow = [
-            asyncio.create_task(http.post(path, content=slowly(), headers=bearer(issued)))
-            for issued in [await secured.issue(f"user{number}") for number in range(6)]
+            asyncio.create_task(http.post(path, content=body.read(), headers=keys_of[user]))
+            for user, body in bodies.items()
         ]
-        await asyncio.wait(slow, timeout=0.3)  # their heads have arrived
+        for body in bodies.values():
+            await body.has_begun.wait()
         quick = await http.post(path, content=whole, headers=bearer(secured.member))
-        goes_on.set()
+        for body in bodies.values():
+            body.goes_on.set()
         await asyncio.gather(*slow)
 
     assert quick.status_code == 200
@@ -309,18 +324,12 @@ async def test_times_from_the_future_are_taken_as_now(service: Service) -> None:
 
 
 async def test_one_user_imports_one_document_at_a_time(service: Service) -> None:
-    goes_on = asyncio.Event()
     document = (await service.http.get(f"{PATH}/export")).content
-
-    async def slowly() -> AsyncIterator[bytes]:
-        yield document[:5]
-        await goes_on.wait()
-        yield document[5:]
-
-    importing = asyncio.create_task(service.http.post(f"{PATH}/import", content=slowly()))
-    await asyncio.wait({importing}, timeout=0.2)  # its head has arrived
+    body = SlowBody(document)
+    importing = asyncio.create_task(service.http.post(f"{PATH}/import", content=body.read()))
+    await body.has_begun.wait()
     refused = await service.http.post(f"{PATH}/import", content=document)
-    goes_on.set()
+    body.goes_on.set()
 
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "import_in_progress")
     assert (await importing).status_code == 200

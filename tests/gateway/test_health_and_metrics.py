@@ -48,7 +48,7 @@ async def test_service_without_a_worker_is_live_and_not_ready(service: Service) 
 
 async def test_service_whose_engine_hangs_is_live_and_not_ready(store_url: str) -> None:
     """A readiness that asks for a living process only sends clients to an engine that stands."""
-    times = WorkerTimes(listen_ms=200, beat_s=0.1, beat_ttl_ms=300, hang_s=0.3)
+    times = WorkerTimes(listen_ms=200, beat_s=0.1, beat_ttl_ms=2_000, hang_s=0.5)
     async with run_service(store_url, worker=WorkerSettings(times=times)) as service:
         service.model.hold()
         asking = service.spawn(service.http.post("/v1/chat/completions", json=chat("Hi")))

@@ -46,7 +46,7 @@ async def test_stream_that_runs_past_its_timeout_ends_with_an_error_frame(store_
         service.model.hold()
         service.model.allow(2)
 
-        reply = await service.http.post(PATH, json=chat("abc", timeout=1, stream=True))
+        reply = await service.http.post(PATH, json=chat("abc", timeout=2, stream=True))
 
     *chunks, error = [json.loads(data) for data in sse_data(reply.text)]
     texts = [chunk["choices"][0]["delta"]["content"] for chunk in chunks]
@@ -59,7 +59,7 @@ async def test_answer_on_the_socket_keeps_what_it_had(store_url: str) -> None:
     async with run_service(store_url) as service, service.socket() as socket:
         service.model.hold()
         service.model.allow(2)
-        await socket.create("abc", timeout=1)
+        await socket.create("abc", timeout=2)
 
         events = await socket.receive_answer()
 
@@ -90,9 +90,9 @@ async def test_waiting_request_ends_at_its_timeout_when_no_worker_is_left(
     monkeypatch.setattr(overdue, "PERIOD_S", 0.01)
     async with run_service(store_url, worker=ONE_SEAT) as service:
         service.model.hold()
-        running = service.spawn(service.http.post(PATH, json=chat("a", timeout=0.3)))
+        running = service.spawn(service.http.post(PATH, json=chat("a", timeout=2)))
         await service.wait_until_held()
-        waiting = service.spawn(service.http.post(PATH, json=chat("b", timeout=0.3)))
+        waiting = service.spawn(service.http.post(PATH, json=chat("b", timeout=2)))
         await until_waiting(service, 1)
         service.stop_worker.set()
         service.model.release()

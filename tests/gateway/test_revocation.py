@@ -121,7 +121,7 @@ async def test_a_rotation_closes_the_sockets_of_the_old_secret(secured: Secured)
 
 
 async def test_the_sockets_of_a_key_are_closed_when_it_expires(secured: Secured) -> None:
-    issued = await secured.issue(expires_at=int(time.time()) + 1)
+    issued = await secured.issue(expires_at=int(time.time()) + 4)
     async with secured.service.socket(additional_headers=bearer(issued)) as socket:
         close = await socket.receive_close()
 
