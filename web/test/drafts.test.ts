@@ -20,6 +20,7 @@ beforeEach(() => {
 afterEach(() => {
   vi.useRealTimers();
   vi.unstubAllGlobals();
+  FakeLocks.isSlow = false;
 });
 
 /** The drafts of a page that was just opened, or reloaded, by somebody in a tab. */
@@ -217,6 +218,17 @@ describe("of two tabs", () => {
 
     expect((await visit()).of(null)).toBe("One");
     expect((await visit("acme/ann", copy)).of(null)).toBe("Two");
+  });
+
+  test("each holds its name in a slow browser, too", async () => {
+    FakeLocks.isSlow = true;
+    (await visit()).set(null, "One");
+    wait();
+    const copy = other();
+    for (const [name, value] of tab.session) copy.session.set(name, value);
+
+    expect((await visit("acme/ann", copy)).of(null)).toBe("");
+    expect((await visit()).of(null)).toBe("One");
   });
 
   test("one that is closed leaves its new chat to the next new one, once", async () => {

@@ -55,8 +55,16 @@ export class FakeChannel {
   }
 }
 
+interface FakeLock {
+  readonly name: string;
+}
+
+type LockTask = (lock: FakeLock | null) => Promise<void>;
+
 /** The locks of a browser, as far as tabs use them: each is held until its tab is closed. */
 export class FakeLocks {
+  /** Nobody who sets a limit to the wait for a lock gets it in time. */
+  static isSlow = false;
   readonly #held = new Map<string, FakeTab | null>();
   readonly #tab: FakeTab | null;
 
@@ -71,12 +79,15 @@ export class FakeLocks {
 
   async request(
     name: string,
-    ...[options, task]: [unknown, () => Promise<void>] | [() => Promise<void>, undefined?]
+    ...[options, task]: [LockOptions, LockTask] | [LockTask, undefined?]
   ): Promise<void> {
-    if (task === undefined) return (options as () => Promise<void>)();
-    if (this.#held.has(name)) throw new DOMException("held", "TimeoutError");
+    if (task === undefined) return (options as LockTask)({ name });
+    const { ifAvailable = false, signal } = options as LockOptions;
+    const isHeld = this.#held.has(name);
+    if (isHeld && ifAvailable) return task(null);
+    if (isHeld || (FakeLocks.isSlow && signal !== undefined)) throw new DOMException("late", "TimeoutError");
     this.#held.set(name, this.#tab);
-    return task();
+    return task({ name });
   }
 
   /** What a tab that is closed held is free. */

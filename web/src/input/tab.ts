@@ -26,7 +26,7 @@ export class Tab {
   /** Find out which tab this is. */
   async begin(): Promise<void> {
     const before = keptName();
-    this.isNew = before === null || !(await hold(before));
+    this.isNew = before === null || !(await holdAgain(before));
     if (!this.isNew && before !== null) this.#id = before;
     else await hold(this.#id);
     keepName(this.#id);
@@ -56,17 +56,25 @@ function locks(): LockManager | undefined {
   return (navigator as Partial<Navigator>).locks;
 }
 
+/**
+ * Hold the lock that the page before this one may still have; another tab does not let go of it. The
+ * wait begins once the browser has answered, so that a slow one is not taken for another tab.
+ */
+async function holdAgain(name: string): Promise<boolean> {
+  if (await hold(name, { ifAvailable: true })) return true;
+  return hold(name, { signal: AbortSignal.timeout(reloadMs) });
+}
+
 /** Hold the lock of a name as long as the page is there; return whether it was to be had. */
-function hold(name: string): Promise<boolean> {
+function hold(name: string, options: LockOptions = {}): Promise<boolean> {
   const manager = locks();
   if (manager === undefined) return Promise.resolve(true);
   return new Promise((resolve) => {
-    const forever = () => {
-      resolve(true);
-      return new Promise<never>(() => undefined);
+    const asLongAsThePage = (lock: Lock | null) => {
+      resolve(lock !== null);
+      return lock === null ? undefined : new Promise<never>(() => undefined);
     };
-    const waiting = { signal: AbortSignal.timeout(reloadMs) };
-    manager.request(lockPrefix + name, waiting, forever).catch(() => resolve(false));
+    manager.request(lockPrefix + name, options, asLongAsThePage).catch(() => resolve(false));
   });
 }
 
