@@ -38,6 +38,31 @@ FILLED_CLIPBOARD = """async () => {
     }
 }"""
 
+# All that a script of a later page can read in this browser, apart from the built page itself.
+KEPT = """async () => {
+    const asked = (request) => new Promise((resolve, reject) => {
+        request.onsuccess = () => resolve(request.result);
+        request.onerror = () => reject(request.error);
+    });
+    const tables = [];
+    for (const { name } of await indexedDB.databases()) {
+        const database = await asked(indexedDB.open(name));
+        for (const table of database.objectStoreNames)
+            tables.push(await asked(database.transaction(table).objectStore(table).getAll()));
+        database.close();
+    }
+    const replies = [];
+    for (const name of await caches.keys())
+        for (const { url } of await (await caches.open(name)).keys())
+            replies.push(new URL(url).pathname);
+    const isShell = (path) => /[/](?:assets[/][^/]+|favicon.svg)?$/.test(path);
+    return JSON.stringify({
+        tables,
+        replies: replies.filter((path) => !isShell(path)),
+        texts: [{...localStorage}, {...sessionStorage}, document.cookie],
+    });
+}"""
+
 
 def short(num_tokens: int = 8) -> Fields:
     """Return the fields of answers that are cut after so many tokens, and end in no other way."""
@@ -107,6 +132,11 @@ def open_login(browser: Browser, url: str, **options: object) -> Iterator[Page]:
 def begin_chat(page: Page, answers: Fields) -> None:
     """Begin a new chat with these parameters."""
     page.goto("/")
+    set_fields(page, answers)
+
+
+def set_fields(page: Page, answers: Fields) -> None:
+    """Have the answers to come in the conversation on the screen be of another length."""
     open_inspector(page)
     shortest = page.get_by_role("textbox", name="Shortest answer")
     longest = page.get_by_role("textbox", name="Longest answer")
@@ -196,11 +226,6 @@ def shown_text(page: Page) -> str:
     return last_answer(page).locator(".markdown").inner_text()
 
 
-def letters(text: str) -> str:
-    """Return what is left of a text whatever Markdown makes of its signs."""
-    return re.sub(r"[\W\d_]", "", text)
-
-
 def copied_text(page: Page) -> str:
     """Return the last answer exactly as the page has it; it must have ended."""
     page.bring_to_front()
@@ -212,12 +237,24 @@ def copied_text(page: Page) -> str:
 
 def stored_text(page: Page) -> str:
     """Return the last message of the conversation as the server has it."""
-    path = f"/v1/conversations/{page.url.rpartition('/')[2]}/items"
+    path = f"{conversation_path(page)}/items"
     reply = page.request.get(path, params={"order": "desc", "limit": "1"})
     expect(reply).to_be_ok()
     (item,) = reply.json()["data"]
     assert item["role"] == "assistant", item
     return "".join(part["text"] for part in item["content"])
+
+
+def stored_so_far(page: Page) -> str:
+    """Return the answer in flight as the server has it; what is drawn of it has lost its signs."""
+    session = page.request.get(conversation_path(page)).json()
+    (response_id,) = session["active_response_ids"]
+    (message,) = page.request.get(f"/v1/responses/{response_id}").json()["output"]
+    return "".join(part["text"] for part in message["content"])
+
+
+def conversation_path(page: Page) -> str:
+    return f"/v1/conversations/{page.url.rpartition('/')[2]}"
 
 
 def expect_as_stored(page: Page) -> None:
@@ -230,8 +267,14 @@ def expect_as_stored(page: Page) -> None:
 
 def expect_longer(page: Page, than: str) -> None:
     """Wait until the last answer, as it is drawn, has grown well beyond a text."""
+    expect_drawn(page, num_chars=len(than) + 20)
+
+
+def expect_drawn(page: Page, *, num_chars: int) -> None:
+    """Wait until so much of the last answer is drawn."""
     text = last_answer(page).locator(".markdown")
-    expect(text).to_have_text(re.compile(rf"[\s\S]{{{len(than) + 20}}}"), use_inner_text=True)
+    long_enough = re.compile(rf"[\s\S]{{{num_chars}}}")
+    expect(text).to_have_text(long_enough, use_inner_text=True, timeout=ANSWER_MS)
 
 
 def expect_connection(page: Page, words: str) -> None:

@@ -94,12 +94,17 @@ class DrillService:
         os.kill(self.store.pid, signal.SIGKILL)
         await self.store.wait()
 
-    async def pause_store(self, seconds: float) -> None:
-        """Stop the store's process for a while, as a machine that swaps does."""
+    @asynccontextmanager
+    async def paused_store(self, seconds: float) -> AsyncIterator[None]:
+        """Stop the store's process for so long at least, as a machine that swaps does."""
         assert self.store.pid is not None
         os.kill(self.store.pid, signal.SIGSTOP)
-        await asyncio.sleep(seconds)
-        os.kill(self.store.pid, signal.SIGCONT)
+        pause = asyncio.create_task(asyncio.sleep(seconds))
+        try:
+            yield
+            await pause
+        finally:
+            os.kill(self.store.pid, signal.SIGCONT)
 
     async def stop_all(self) -> None:
         for process in self.processes:

@@ -13,10 +13,10 @@ from e2e.chat_page import (
     copied_text,
     delete_conversation,
     expect_as_stored,
+    expect_longer,
     expect_phase,
     last_answer,
     let_it_begin,
-    letters,
     list_link,
     new_answer,
     open_menu,
@@ -24,9 +24,11 @@ from e2e.chat_page import (
     said,
     say,
     send,
+    set_fields,
     short,
     shown_text,
     stop,
+    stored_so_far,
     stored_text,
 )
 from playwright.sync_api import Page, expect
@@ -71,7 +73,8 @@ def test_an_answer_comes_to_its_own_end(page: Page) -> None:
 
     expect_phase(page, "completed")
     expect_as_stored(page)
-    assert len(stored_text(page)) < 100  # it was the blank that ended it, soon after three tokens
+    # A token has one blank at most, and after the third one a blank is the end.
+    assert stored_text(page).count(" ") <= 3
     expect(page.get_by_role("button", name="Continue")).to_have_count(0)
 
 
@@ -83,29 +86,27 @@ def test_stop_ends_an_answer_and_keeps_what_was_said(page: Page) -> None:
 
     expect_phase(page, "stopped")
     expect_as_stored(page)
-    text = shown_text(page)
+    text = copied_text(page)
     page.reload()
-    expect(last_answer(page).locator(".markdown")).to_have_text(text, use_inner_text=True)
     expect_phase(page, "stopped")
+    assert copied_text(page) == text
     expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
 def test_a_reload_in_the_middle_of_an_answer_loses_nothing(page: Page) -> None:
     send(page, "Explain in many words how bread is made.")
     expect(last_answer(page)).to_contain_text(re.compile(r"(\S+\s+){12}"))
-    begun = shown_text(page)
+    shown, begun = shown_text(page), stored_so_far(page)
 
     page.reload()
     let_it_begin(page)
     expect_phase(page, "streaming")
-    text = last_answer(page).locator(".markdown")
-    expect(text).to_have_text(re.compile(rf"[\s\S]{{{len(begun) + 40}}}"), use_inner_text=True)
+    expect_longer(page, shown)
     stop(page)
 
-    # The last sign may be half of something that Markdown takes away once it is whole.
-    assert letters(shown_text(page)).startswith(letters(begun[:-20]))
     expect_phase(page, "stopped")
     expect_as_stored(page)
+    assert stored_text(page).startswith(begun)
     expect(page.get_by_role("article", name="Answer")).to_have_count(1)
 
 
@@ -150,8 +151,12 @@ def test_undo_is_within_reach_beside_a_title_of_one_long_word(page: Page, servic
     expect(list_link(page, title)).to_be_visible()
 
 
-def test_conversations_are_found_renamed_and_pinned(page: Page) -> None:
-    say(page, "Name the colour of a zebra crossing.")
+def test_conversations_are_found_renamed_and_pinned(page: Page, service_url: str) -> None:
+    question = "Name the colour of a zebra crossing."
+    messages = [message("user", question), message("assistant", "Black and white.")]
+    (session_id,) = import_conversations(service_url, [conversation(question, messages)])
+    page.goto(f"/#/c/{session_id}")
+    page.reload()
 
     open_menu(page, "zebra crossing").get_by_role("button", name="Rename").click()
     page.get_by_role("textbox", name="Rename").fill("Stripes")
@@ -248,7 +253,7 @@ def test_a_message_said_otherwise_begins_a_branch(page: Page) -> None:
 
 def test_an_answer_is_made_anew_next_to_the_old_one(page: Page) -> None:
     say(page, "Invent a name for a boat.")
-    first = shown_text(page)
+    first = copied_text(page)
 
     with new_answer(page):
         page.get_by_role("button", name="Regenerate").click()
@@ -261,27 +266,26 @@ def test_an_answer_is_made_anew_next_to_the_old_one(page: Page) -> None:
     expect(branches).to_have_text("2/2")
     branches.get_by_role("button", name="Previous version").click()
     expect(branches).to_have_text("1/2")
-    expect(last_answer(page).locator(".markdown")).to_have_text(first, use_inner_text=True)
+    assert copied_text(page) == first
 
 
 def test_an_answer_that_was_cut_goes_on_where_it_stood(page: Page) -> None:
-    begin_chat(page, short())
+    begin_chat(page, short(8))
     send(page, "Write a very long story about a mountain.")
-    expect_phase(page, "cut")
-    begun, num_chars = copied_text(page), len(shown_text(page))
+    expect(last_answer(page).locator(".ending")).to_have_text("cut at 8 tokens")
+    begun = copied_text(page)
 
+    set_fields(page, short(12))
     page.get_by_role("button", name="Continue").click()
-    text = last_answer(page).locator(".markdown")
-    expect(text).to_have_text(re.compile(rf"[\s\S]{{{num_chars + 1}}}"), use_inner_text=True)
-    expect_phase(page, "cut")
+    expect(last_answer(page).locator(".ending")).to_have_text("cut at 12 tokens")
 
     whole = copied_text(page)
     assert whole.startswith(begun)
+    assert whole.endswith(stored_text(page))
     assert len(whole) > len(begun)
     expect(page.get_by_role("article", name="Answer")).to_have_count(1)
-    shown = shown_text(page)
     page.reload()
-    expect(text).to_have_text(shown, use_inner_text=True)
+    expect_phase(page, "cut")
     assert copied_text(page) == whole
 
 

@@ -33,11 +33,13 @@ PHONE: dict[str, Any] = {
     "has_touch": True,
     "is_mobile": True,
 }
+# Colours in the middle of a change are neither those before nor those after it.
+STILL = {"reduced_motion": "reduce"}
 LOOKS: list[dict[str, Any]] = [
-    {"color_scheme": "light"},
-    {"color_scheme": "dark"},
-    {"color_scheme": "light", **PHONE},
-    {"color_scheme": "dark", **PHONE},
+    {"color_scheme": "light", **STILL},
+    {"color_scheme": "dark", **STILL},
+    {"color_scheme": "light", **STILL, **PHONE},
+    {"color_scheme": "dark", **STILL, **PHONE},
 ]
 LOOK_NAMES = ["light", "dark", "light phone", "dark phone"]
 RICH_ANSWER = """A *lighthouse* keeper counts ships.
@@ -96,11 +98,13 @@ def test_axe_finds_nothing(browser: Browser, service_url: str, look: dict[str, A
         say_by_button(page, "What is a library?")
         found["answer"] = violations(page, look)
         actions_of_last_said(page).get_by_role("button", name="Edit").click()
+        expect(page.get_by_role("textbox", name="Edit your message")).to_be_visible()
         found["editor"] = violations(page, look)
         page.keyboard.press("Escape")
         show_list(page)
         found["list"] = violations(page, look)
         page.get_by_role("button", name=re.compile("^More for")).click()
+        expect(page.get_by_role("button", name="Rename")).to_be_visible()
         found["menu"] = violations(page, look)
         page.keyboard.press("Escape")
         page.get_by_role("button", name="Settings").click()
@@ -108,6 +112,7 @@ def test_axe_finds_nothing(browser: Browser, service_url: str, look: dict[str, A
         found["settings"] = violations(page, look)
         page.keyboard.press("Escape")
         page.get_by_role("button", name="Inspector").click()
+        expect(page.get_by_role("textbox", name="Temperature")).to_be_visible()
         found["inspector"] = violations(page, look)
     with open_login(browser, service_url, bypass_csp=True, **look) as page:
         found["login"] = violations(page, look)

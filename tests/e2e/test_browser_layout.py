@@ -118,8 +118,11 @@ def set_panel(page: Page, panel: str) -> None:
 
 
 def test_spaced_text_stays_whole(browser: Browser, service_url: str) -> None:
-    with open_page(browser, service_url, answers=LONG, bypass_csp=True) as page:
-        say(page, "Hello")
+    messages = [message("user", "Hello"), message("assistant", "**Good** morning to you.")]
+    (session_id,) = import_conversations(service_url, [conversation("Hello", messages)])
+    with open_page(browser, service_url, bypass_csp=True) as page:
+        page.goto(f"/#/c/{session_id}")
+        expect(last_answer(page)).to_contain_text("Good morning")
         page.add_style_tag(content=SPACED_TEXT)
         page.set_viewport_size({"width": 640, "height": 600})
 

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from e2e.chat_page import open_page, said, say
+from e2e.chat_page import UNDO_MS, open_page, retime, said, say
 from playwright.sync_api import Browser, Page, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
@@ -55,6 +55,7 @@ def test_editor_of_a_message_says_how_to_send_and_does_so(page: Page) -> None:
 
 def test_offer_to_undo_covers_nothing_of_the_list_and_not_the_composer(page: Page) -> None:
     say(page, "Name a tree.")
+    retime(page, {UNDO_MS: 60_000})
     page.get_by_role("article", name="Answer").hover()
     page.get_by_role("button", name="Delete").last.click()
 

@@ -8,10 +8,21 @@ from typing import Any
 
 import httpx
 import pytest
-from e2e.chat_page import ANSWER_MS, expect_phase, open_context, open_inspector, send
+from e2e.chat_page import (
+    ANSWER_MS,
+    begin_chat,
+    expect_phase,
+    open_context,
+    open_inspector,
+    send,
+    short,
+)
 from playwright.sync_api import Browser, Locator, Page, WebSocket, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
+
+# A page that is left and the one after it both note the last choices: one of them comes too late.
+LATE_NOTE = "status of 409"
 
 PERSONA = "letter"
 PERSONA_TEXT = (
@@ -25,7 +36,7 @@ PERSONA_TEXT = (
 @pytest.fixture
 def page(browser: Browser, service_url: str) -> Iterator[Page]:
     """A page before anything is loaded, so that a test hears all that it says."""
-    with open_context(browser, service_url) as context:
+    with open_context(browser, service_url, allowed=LATE_NOTE) as context:
         yield context.new_page()
 
 
@@ -99,10 +110,11 @@ def test_exactly_what_was_changed_is_asked_for_and_a_reload_keeps_it(
     panel = open_inspector(page)
     panel.get_by_role("textbox", name="Temperature").fill("0")
     panel.get_by_role("textbox", name="Longest answer").fill("5")
+    panel.get_by_role("textbox", name="Shortest answer").fill("5")
     answer = answer_to(page, "Count from one to twenty.")
     expect(answer).to_have_attribute("data-phase", "cut")
 
-    assert sampling_of(creates[0]) == {"temperature": 0, "max_output_tokens": 5}
+    assert sampling_of(creates[0]) == {"temperature": 0, **short(5)}
 
     # A change in a conversation that exists, and the page left at once.
     panel.get_by_role("textbox", name="Share of likelihood").fill("0.5")
@@ -115,7 +127,7 @@ def test_exactly_what_was_changed_is_asked_for_and_a_reload_keeps_it(
 
     asked = sampling_of(creates[1])
     del asked["chatserve:parent_id"]
-    assert asked == {"top_p": 0.5, "max_output_tokens": 5}
+    assert asked == {"top_p": 0.5, **short(5)}
 
 
 def test_a_value_out_of_bounds_is_told_and_not_sent(
@@ -158,12 +170,10 @@ def test_a_persona_is_picked_and_its_tokens_are_found_in_the_cache(
 
 
 def test_the_figures_open_the_inspector_on_their_answer(page: Page) -> None:
-    page.goto("/")
-    panel = open_inspector(page)
-    panel.get_by_role("textbox", name="Longest answer").fill("6")
+    begin_chat(page, short(6))
+    panel = inspector(page)
     first = answer_to(page, "Name a river.")
     answer_to(page, "Name a sea.")
-    page.keyboard.press("Control+.")
     expect(panel).to_have_count(0)
 
     first.get_by_role("group", name="Figures").get_by_role("button").press("Enter")

@@ -1,11 +1,16 @@
 """What the reader has written or chosen and not sent, in a real browser."""
 
 import re
+import time
 from collections.abc import Iterator
 
 import httpx
 import pytest
 from e2e.chat_page import (
+    ENDED,
+    KEPT,
+    LONG,
+    begin_chat,
     composer,
     delete_conversation,
     expect_phase,
@@ -13,6 +18,7 @@ from e2e.chat_page import (
     open_inspector,
     said,
     say,
+    send,
     stop,
 )
 from playwright.sync_api import (
@@ -64,6 +70,20 @@ def open_tab(context: BrowserContext, url: str = "/") -> Page:
     return page
 
 
+def open_chat(context: BrowserContext) -> Page:
+    page = context.new_page()
+    begin_chat(page, LONG)
+    return page
+
+
+def await_kept(page: Page, *texts: str) -> None:
+    """Wait until the browser keeps these texts, so that they outlive the page."""
+    deadline = time.monotonic() + WAIT_MS / 1000
+    while not all(text in page.evaluate(KEPT) for text in texts):
+        assert time.monotonic() < deadline, texts
+        page.wait_for_timeout(50)
+
+
 def attached(page: Page) -> Locator:
     return page.get_by_role("list", name="Attached")
 
@@ -80,7 +100,7 @@ def editor(page: Page) -> Locator:
 def test_what_is_attached_is_there_after_a_reload_and_gone_with_the_message(page: Page) -> None:
     composer(page).fill("What is in my notes?")
     attach(page)
-    page.wait_for_timeout(700)  # longer than a draft waits to be kept
+    await_kept(page, "What is in my notes?", "Remember the milk")
 
     page.reload()
     expect(attached(page)).to_contain_text("2 lines, 27 B")
@@ -112,7 +132,7 @@ def test_each_tab_has_its_own_new_chat_and_a_closed_one_leaves_it_once(
     first = open_tab(context)
     composer(first).fill("From the first tab")
     attach(first)
-    first.wait_for_timeout(700)
+    await_kept(first, "From the first tab", "Remember the milk")
     second = open_tab(context)
     expect(second.get_by_role("heading", name="New chat")).to_be_visible()
     second.wait_for_timeout(700)
@@ -135,7 +155,7 @@ def test_each_tab_has_its_own_new_chat_and_a_closed_one_leaves_it_once(
 def test_a_duplicated_tab_has_a_new_chat_of_its_own(context: BrowserContext) -> None:
     first = open_tab(context)
     composer(first).fill("Written before")
-    first.wait_for_timeout(700)
+    await_kept(first, "Written before")
     with context.expect_page() as opened:
         # A tab that a page opens begins with a copy of its session storage, as a duplicate does.
         first.evaluate("() => void window.open(location.href)")
@@ -164,14 +184,15 @@ def test_a_new_chat_is_kept_and_the_next_one_begins_from_the_defaults(
     beginning.get_by_role("button", name="Add a system prompt").click()
     beginning.get_by_role("textbox", name="System prompt").fill("Be brief.")
     page.keyboard.press("Control+.")
-    page.wait_for_timeout(700)
+    await_kept(page, "Be brief.")
 
     page.reload()
     line = page.locator(".changed-parameters")
     expect(line).to_contain_text("Temperature 0.2, 1 more changed")
     expect(mark).to_have_attribute("data-count", "2")
     expect(page.get_by_role("textbox", name="System prompt")).to_have_value("Be brief.")
-    say(page, "Hello")
+    send(page, "Hello")
+    expect_phase(page, ENDED)
     expect(mark).to_have_attribute("data-count", "2")
 
     page.get_by_role("button", name="New chat").click()
@@ -226,7 +247,7 @@ def test_a_deleted_conversation_says_so_and_comes_back_with_its_draft(page: Page
 
 @pytest.mark.parametrize("way", ["reload", "another page"])
 def test_a_deletion_is_final_when_the_page_is_left(context: BrowserContext, way: str) -> None:
-    page = open_tab(context)
+    page = open_chat(context)
     say(page, "Name the smell of wet stone.")
     address = page.url
     delete_conversation(page, "wet stone")
@@ -245,7 +266,7 @@ def test_a_deletion_is_final_when_the_page_is_left(context: BrowserContext, way:
 def test_a_message_that_does_not_get_through_is_there_after_a_reload(
     context: BrowserContext,
 ) -> None:
-    page = open_tab(context)
+    page = open_chat(context)
     say(page, "Hello")
     swallowed: list[str | bytes] = []
 

@@ -23,9 +23,9 @@ from store.cutting_proxy import Cut, CuttingProxy
 from chatserve.store.connection import open_store
 from chatserve.store.embedded_files import socket_path
 
-TEXT = " ".join(f"{number:03}" for number in range(60))
+TEXT = " ".join(f"{number:03}" for number in range(120))
 BEGUN = 40
-"""Characters after which an answer counts as begun; there are six times as many."""
+"""Characters after which an answer counts as begun; there are twelve times as many."""
 
 
 @dataclass(slots=True)
@@ -138,11 +138,9 @@ async def test_store_that_is_killed_loses_nothing(tmp_path: Path) -> None:
 
 async def test_store_that_stands_still_for_five_seconds_costs_five_seconds(tmp_path: Path) -> None:
     async with drill(tmp_path) as running:
-        pausing = asyncio.create_task(running.service.pause_store(5.0))
+        async with running.service.paused_store(5.0):
+            await running.service.until_ready(running.ports[0], is_ready=False)
 
-        await running.service.until_ready(running.ports[0], is_ready=False)
-
-        await pausing
         await running.check()
 
 

@@ -123,14 +123,14 @@ async def test_whole_pages_are_shared_while_the_first_still_runs(client: httpx.A
 
 
 async def test_eight_streams_at_once_all_advance_together(client: httpx.AsyncClient) -> None:
-    streams = [Stream(client, chat_body(f"Question {i}?", max_tokens=24)) for i in range(8)]
+    streams = [Stream(client, chat_body(f"Question {i}?", max_tokens=64)) for i in range(8)]
 
     await asyncio.gather(*(stream.read() for stream in streams))
 
     last_start = max(stream.first_s for stream in streams)
     first_end = min(stream.last_s for stream in streams)
     assert last_start < first_end, "a stream waited for another to finish"
-    assert all(stream.usage["completion_tokens"] == 24 for stream in streams)
+    assert all(stream.usage["completion_tokens"] == 64 for stream in streams)
 
 
 async def test_clients_that_vanish_at_random_leave_every_page_free_or_cached(
@@ -193,6 +193,7 @@ async def _stream_chat(openai: AsyncOpenAI) -> str:
         model=MODEL,
         messages=[{"role": "user", "content": "What is a library?"}],
         max_tokens=24,
+        temperature=0,
         stream=True,
     )
     async for chunk in stream:
@@ -204,7 +205,7 @@ async def _stream_response(openai: AsyncOpenAI) -> str:
     text = ""
     async with openai.responses.connect() as connection:
         await connection.response.create(
-            model=MODEL, input="What is a library?", max_output_tokens=24
+            model=MODEL, input="What is a library?", max_output_tokens=24, temperature=0
         )
         async for event in connection:
             if event.type == "response.output_text.delta":
