@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from e2e.chat_page import UNDO_MS, open_page, retime, said, say
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
 
@@ -37,6 +37,21 @@ def test_keys_are_listed_behind_a_button_on_a_phone_too(browser: Browser, servic
 
         keys = page.get_by_role("dialog", name="Keyboard shortcuts")
         expect(keys.get_by_text("Start a new line")).to_be_visible()
+
+
+def test_a_message_can_be_sent_once_the_models_are_known(page: Page) -> None:
+    asked: list[Route] = []
+    page.route("**/v1/models", lambda route: asked.append(route))
+    page.reload()
+    page.get_by_role("textbox", name="Message").fill("Hello")
+    expect(page.get_by_role("button", name="Attach text files")).to_be_enabled()
+    expect(page.get_by_role("button", name="Send")).to_be_disabled()
+
+    for route in asked:
+        route.continue_()
+    page.unroute("**/v1/models")
+
+    say(page, "Hello")
 
 
 def test_editor_of_a_message_says_how_to_send_and_does_so(page: Page) -> None:

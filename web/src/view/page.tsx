@@ -184,7 +184,7 @@ function Composing({ app, session }: SessionProps) {
         app={app}
         session={session}
         describedBy={obstacle === null ? undefined : "obstacle"}
-        isReady={kind === "ready" && obstacle === null}
+        isReady={kind === "ready" && obstacle === null && app.next.options.value !== null}
       />
       {problem !== null && (
         <p class="obstacle" role="alert">
