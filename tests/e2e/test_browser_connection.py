@@ -326,7 +326,7 @@ def test_a_session_deleted_in_one_tab_is_gone_in_the_other(context: BrowserConte
 
     delete_conversation(first, "fresh rain", undo_ms=100)
 
-    expect(second.get_by_text("There is no such conversation")).to_be_visible()
+    expect(second.get_by_text("That conversation is not among yours")).to_be_visible()
 
 
 def test_a_draft_survives_a_reload(context: BrowserContext) -> None:

@@ -12,6 +12,7 @@ import { AnswerFeed } from "./chat/answer_feed";
 import { Connection } from "./wire/connection";
 import { Drafts } from "./input/drafts";
 import { roomFor } from "./input/message_size";
+import { rescueOrphans } from "./input/orphans";
 import { Unsent } from "./input/unsent";
 import { plural, t } from "./i18n/catalogue";
 import { Login } from "./login";
@@ -157,8 +158,7 @@ export class App {
   async #removeSession(sessionId: string): Promise<void> {
     await this.list.remove(sessionId);
     this.#leaveNothingOf(sessionId);
-    const { id, load } = this.current.value;
-    if (id.value === sessionId) load.value = { kind: "missing" };
+    if (this.current.value.id.value === sessionId) this.#leave();
     for (const session of this.#background) {
       if (session.id.value === sessionId) this.#forget(session);
     }
@@ -291,11 +291,20 @@ export class App {
     this.unsent.readdress(null, stored.id);
   }
 
-  /** An address that leads nowhere is none to come back to; what was written there is not lost. */
+  /** What was written in a conversation that is not there is not lost. */
   #onMissing(session: OpenSession): void {
+    const { value: sessionId } = session.id;
+    if (sessionId !== null) this.unsent.rescue(sessionId);
     if (session !== this.current.value) return;
+    this.#leave();
+    // Coming back to the address asks for it anew.
+    this.#background.delete(session);
+    void this.list.refresh();
+  }
+
+  /** The address on the screen leads nowhere: it is none to come back to. */
+  #leave(): void {
     this.#readdress(null);
-    this.unsent.readdress(session.id.value, null);
     this.#open(null);
     this.hasMissed.value = true;
   }
@@ -341,6 +350,7 @@ export class App {
     const { value: owner } = this.login.owner;
     const hasRemoved = await finishRemovals(owner, (removal) => this.#finishRemoval(removal));
     if (hasRemoved) await this.#inStep.check();
+    await rescueOrphans(this.unsent);
   }
 
   async #finishRemoval({ sessionId, itemId }: LeftRemoval): Promise<void> {

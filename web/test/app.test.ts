@@ -194,7 +194,8 @@ describe("deleting the session on the screen", () => {
     await vi.advanceTimersByTimeAsync(8_500);
 
     expect(app.isDeleted.value).toBe(false);
-    expect(app.current.value.load.value.kind).toBe("missing");
+    expect(app.current.value.id.value).toBeNull();
+    expect(location.hash).toBe("#/");
     expect(app.drafts.of("conv_1")).toBe("");
   });
 

@@ -166,7 +166,7 @@ describe("a turn from another device", () => {
   });
 });
 
-test("a session deleted in one tab is missing in the other", async () => {
+test("a session deleted in one tab makes room for a new chat in the other", async () => {
   const first = await new Tab().open();
   const second = await new Tab().open();
   const { fetch } = globalThis;
@@ -182,7 +182,8 @@ test("a session deleted in one tab is missing in the other", async () => {
   first.app.undo.finish();
   await settle();
 
-  expect(second.app.current.value.load.value.kind).toBe("missing");
+  expect(second.app.current.value.id.value).toBeNull();
+  expect(second.app.hasMissed.value).toBe(true);
 });
 
 test("who logs out in one tab is out in all, and leaves no draft", async () => {

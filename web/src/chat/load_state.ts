@@ -8,13 +8,14 @@ export type LoadState =
   | { kind: "missing" }
   | { kind: "failed"; message: string };
 
-export function isGone(error: unknown): boolean {
-  return error instanceof ApiError && error.status === 404;
+/** Return whether a conversation is not there, or not the reader's; any other 404 is about less. */
+export function isMissing(code: string | undefined): boolean {
+  return code === "conversation_not_found";
 }
 
-export function toLoadState(error: unknown): LoadState {
-  if (isGone(error)) return { kind: "missing" };
-  return { kind: "failed", message: messageOf(error) };
+/** Return whether what a request was about is not there any more. */
+export function isGone(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404;
 }
 
 export function codeOf(error: unknown): string {

@@ -16,7 +16,7 @@ import { addItem, createSession, deleteBranch } from "../wire/api";
 import { isSettled, isUnstored, newAnswer, type Answer } from "./answer";
 import type { AnswerFeed, Followed, FollowedHooks } from "./answer_feed";
 import type { Entry } from "./entries";
-import { codeOf, isGone, messageOf, toLoadState, type LoadState } from "./load_state";
+import { codeOf, isGone, isMissing, messageOf, type LoadState } from "./load_state";
 import { ShownMessages } from "./shown_messages";
 import type { AnswerOptions, SessionHooks } from "./session_hooks";
 import { readStored, type StoredMessages } from "./stored_session";
@@ -79,10 +79,9 @@ export class OpenSession {
       if (this.target.value !== null) this.choose(this.target.value);
       this.load.value = { kind: "ready" };
     } catch (error) {
-      const state = toLoadState(error);
+      if (isMissing(codeOf(error))) this.#miss();
       // The end stays on the screen; the rest is asked for again when it is looked for changes.
-      if (!this.hasEarlier.value || state.kind === "missing") this.load.value = state;
-      if (isGone(error)) this.#hooks.onMissing(this);
+      else if (!this.hasEarlier.value) this.load.value = { kind: "failed", message: messageOf(error) };
     }
   }
 
@@ -96,8 +95,7 @@ export class OpenSession {
       // What this browser kept is older than what is shown.
       if (stored.seenAtMs === null && this.id.value === sessionId) this.#show(stored, expected);
     } catch (error) {
-      const state = toLoadState(error);
-      if (state.kind === "missing") this.load.value = state;
+      if (isMissing(codeOf(error)) && this.id.value === sessionId) this.#miss();
     }
   }
 
@@ -230,6 +228,13 @@ export class OpenSession {
     this.#followed.clear();
   }
 
+  /** There is nothing to go on with any more, and nobody to keep what is written here for. */
+  #miss(): void {
+    if (this.id.value === null) return;
+    this.load.value = { kind: "missing" };
+    this.#hooks.onMissing(this);
+  }
+
   /** Show the end of a conversation while the rest is on its way; a target may be in the rest. */
   #showEnd(end: StoredMessages): void {
     if (this.target.value !== null) return;
@@ -340,6 +345,7 @@ export class OpenSession {
         else if (text !== null) this.#hooks.onRefused(this, text);
         // Nothing was said, and nothing came of it: the answer that was there is shown again.
         else if (answer.value.phase === "stopped") this.#messages.drop(key);
+        if (isMissing(answer.value.error?.code) || this.load.value.kind === "missing") this.#miss();
       },
       onLost: (followed) => void this.#recover(key, followed),
     };

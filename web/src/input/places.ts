@@ -33,6 +33,11 @@ export function senderOf(place: Place): SessionId | undefined {
   return place.slice(outgoing.length, place.lastIndexOf("/")) || null;
 }
 
+/** Return the conversation that a place is in, or null. */
+export function sessionOf(place: Place): SessionId {
+  return place?.split("/", 1)[0] || null;
+}
+
 export function isComposer(place: Place): boolean {
   return place === null || !place.includes("/");
 }

@@ -17,7 +17,7 @@ import { newAttachment, takeApart, withAttachments, type Attachment } from "./at
 import type { Drafts } from "./drafts";
 import { KeptAttachments } from "./kept_attachments";
 import type { Attached } from "./kept_drafts";
-import { isEdit, isWithin, placeOfEdit, placeOfHeld, placeOfOutgoing, senderOf, type Place } from "./places";
+import { isEdit, isWithin, placeOfEdit, placeOfHeld, placeOfOutgoing, senderOf, sessionOf, type Place } from "./places";
 import { readTextFile } from "./text_file";
 
 type SessionId = string | null;
@@ -41,6 +41,8 @@ export class Unsent {
   readonly #attachments = signal<ReadonlyMap<string, Attachment>>(new Map());
   readonly #isRefused = signal(false);
   readonly #isTold = signal(false);
+  /** Sessions that are known not to be there; what is kept of them may only come later. */
+  readonly #gone = new Set<string>();
   /** Nothing is kept before it is known whose it is. */
   readonly #isOwned: Promise<void>;
   #setOwned!: () => void;
@@ -169,6 +171,21 @@ export class Unsent {
     this.#drafts.readdress(from, to);
   }
 
+  /** Return the sessions in which something is written. */
+  sessionIds(): ReadonlySet<string> {
+    return new Set(this.#drafts.places().flatMap((place) => sessionOf(place) ?? []));
+  }
+
+  /** A session is gone: what was written in it is in the new chat, or held where that is in use. */
+  rescue(sessionId: string): void {
+    this.#gone.add(sessionId);
+    const places = this.#drafts.places().filter((place) => isWithin(place, sessionId));
+    for (const place of [sessionId, ...places]) {
+      this.#drafts.move(place, this.isEmpty(null) ? null : placeOfHeld(null));
+    }
+    this.#drafts.keep();
+  }
+
   /** The session that a message is on its way to has got its id. */
   redirect(message: string, sessionId: string): void {
     const place = this.#findSubmitted(null, message);
@@ -179,6 +196,7 @@ export class Unsent {
   /** Show again what this owner had written, once what somebody else had is gone: `isOwned`. */
   async restore(owner: Owner, isOwned: Promise<void>): Promise<void> {
     await this.#drafts.restore(owner);
+    for (const sessionId of this.#gone) this.rescue(sessionId);
     await isOwned;
     this.#setOwned();
     await this.#load();

@@ -62,9 +62,8 @@ export function Header({ app }: { app: App }) {
 function titleOf(app: App): string {
   const place = app.place.value;
   if (place.kind !== "chat") return t(`header.${place.kind}`);
-  const { id, title, load } = app.current.value;
+  const { id, title } = app.current.value;
   if (id.value === null) return t("list.newChat");
-  if (load.value.kind === "missing") return t("session.notFound");
   const listed = app.list.sessions.value.find((session) => session.id === id.value);
   return listed?.title || title.value || t("session.untitled");
 }

@@ -121,27 +121,17 @@ interface SessionProps {
 function Content({ app, session }: SessionProps) {
   const load = session.load.value;
   if (app.isDeleted.value) return <DeletedNotice app={app} session={session} />;
-  if (load.kind !== "ready") return <LoadNotice app={app} session={session} load={load} />;
+  if (load.kind !== "ready") return <LoadNotice session={session} load={load} />;
   if (session.entries.value.length > 0) {
     return <TranscriptView app={app} session={session} />;
   }
   return <EmptyState app={app} session={session} />;
 }
 
-function LoadNotice({ app, session, load }: SessionProps & { load: LoadState }) {
+function LoadNotice({ session, load }: { session: OpenSession; load: LoadState }) {
   useMarkdown();
   const sessionId = session.id.value;
   if (load.kind === "loading") return <p class="notice quiet-notice">{t("session.loading")}</p>;
-  if (load.kind === "missing") {
-    return (
-      <div class="notice">
-        <p>{t("session.missing")}</p>
-        <button type="button" class="outlined" onClick={() => app.newChat()}>
-          {t("list.newChat")}
-        </button>
-      </div>
-    );
-  }
   return (
     <div class="notice">
       <p>{load.kind === "failed" && load.message}</p>
@@ -172,7 +162,7 @@ function DeletedNotice({ app, session }: SessionProps) {
 /** The composer, with what stands in its way below it; absent where there is nothing to answer. */
 function Composing({ app, session }: SessionProps) {
   const { kind } = session.load.value;
-  if (kind === "missing" || kind === "failed" || app.isDeleted.value) return null;
+  if (kind === "failed" || app.isDeleted.value) return null;
   const sessionId = session.id.value;
   const { unsent } = app;
   const obstacle = obstacleOf(app, session) ?? oversizeWordsOf(app, sessionId);
