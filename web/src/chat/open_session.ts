@@ -31,6 +31,8 @@ interface Ask {
 }
 
 export class OpenSession {
+  /** What this page calls it, also before it is stored. */
+  readonly key = newId();
   readonly id = signal<string | null>(null);
   readonly title = signal("");
   /** What a new chat will begin with, or what a stored one began with. */

@@ -18,7 +18,7 @@ export function ParametersSection({ app }: { app: App }) {
       {problem !== null && <p class="obstacle">{problem}</p>}
       {described.map((field) => (
         <ParameterControl
-          key={`${session.id.value} ${field.name}`}
+          key={`${session.key} ${field.name}`}
           field={field}
           changed={changed}
           onChange={(value) => parameters.setField(field.name, value)}

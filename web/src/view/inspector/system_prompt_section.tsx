@@ -13,6 +13,8 @@ export function SystemPromptSection({ app }: { app: App }) {
   const session = app.current.value;
   const chosen = session.parameters.choices.value.persona;
   const persona = chosen && app.offer.personas.find(chosen.name);
+  // What is sent is sent: a prompt that changes while the chat is being stored would be lost.
+  const isOpen = session.id.value === null && session.running.value === null;
   return (
     <details class="inspector-part" open>
       <summary>
@@ -20,7 +22,7 @@ export function SystemPromptSection({ app }: { app: App }) {
       </summary>
       <PersonaPicker app={app} />
       {persona !== null && <PersonaText key={persona.name} app={app} persona={persona} />}
-      {session.id.value === null ? (
+      {isOpen ? (
         <SystemPromptEditor text={session.systemPrompt} />
       ) : (
         <OwnPrompt text={session.systemPrompt.value} />
