@@ -5,7 +5,18 @@
  * without a list.
  */
 
+import { parse } from "./shape";
+
 const prefix = "chatserve:";
+
+/** Return what a storage has under a name; nothing where it is no JSON, or the browser refuses. */
+export function readJson(open: () => Storage, name: string): unknown {
+  try {
+    return parse(open().getItem(name));
+  } catch {
+    return undefined;
+  }
+}
 
 export function eraseStorage(): void {
   erase(() => localStorage);

@@ -8,6 +8,8 @@
 import { effect, signal, type Signal } from "@preact/signals";
 
 import { languages, preferred, speak, type Language } from "./i18n/catalogue";
+import { readJson } from "./kept";
+import { isObject } from "./shape";
 
 const storageName = "chatserve:settings";
 
@@ -60,12 +62,8 @@ function oneOf<T extends string>(known: readonly T[], value: unknown): T | null 
 }
 
 function read(): Record<string, unknown> {
-  try {
-    const kept: unknown = JSON.parse(localStorage.getItem(storageName) ?? "{}");
-    return typeof kept === "object" && kept !== null ? (kept as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
+  const kept = readJson(() => localStorage, storageName);
+  return isObject(kept) ? kept : {};
 }
 
 function write(choices: object): void {

@@ -17,7 +17,7 @@ export function randomDocument(seed: number): string {
   return Array.from({ length: numPieces }, pick).join("");
 }
 
-function randomFrom(seed: number): () => number {
+export function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;

@@ -6,7 +6,19 @@
  */
 
 import { BrowserDatabase, byTime } from "../sessions/browser_database";
+import { isMadeOf, isNumber, isText } from "../shape";
 import type { Attachment } from "./attachment";
+
+const isKept = isMadeOf({
+  attachment: isMadeOf<Attachment>({
+    id: isText,
+    name: isText,
+    text: isText,
+    numLines: isNumber,
+    numBytes: isNumber,
+    wireBytes: isNumber,
+  }),
+});
 
 export class KeptAttachments {
   readonly #database = new BrowserDatabase();
@@ -18,8 +30,8 @@ export class KeptAttachments {
   }
 
   async get(id: string): Promise<Attachment | null> {
-    const kept = await this.#database.get<{ attachment: Attachment }>("attachments", id);
-    return kept?.attachment ?? null;
+    const kept = await this.#database.get("attachments", id);
+    return isKept(kept) ? kept.attachment : null;
   }
 
   async delete(id: string): Promise<void> {

@@ -7,7 +7,9 @@
  * names of what is attached to them.
  */
 
+import { readJson } from "../kept";
 import type { Owner } from "../login";
+import { isListOf, isMadeOf, isNumber, isObject, isText, isTextOrNull, membersThatAre, parse } from "../shape";
 import { placeOfChoices, placeOfHeld, senderOf, type Place } from "./places";
 
 export interface Attached {
@@ -26,6 +28,12 @@ export interface KeptDraft extends Draft {
 
 /** By name, the one changed last at the end. */
 export type KeptDrafts = Record<string, KeptDraft>;
+
+const isKeptDraft = isMadeOf<KeptDraft>({
+  text: isText,
+  attached: isListOf(isMadeOf<Attached>({ id: isText, numBytes: isNumber })),
+  atMs: isNumber,
+});
 
 export interface Kept {
   owner: Owner;
@@ -136,20 +144,17 @@ function apart(name: string): [tab: string, place: string] {
 }
 
 export function readKept(): Kept {
-  try {
-    return parseKept(localStorage.getItem(storageName));
-  } catch {
-    return parseKept(null);
-  }
+  return toKept(readJson(() => localStorage, storageName));
 }
 
 export function parseKept(text: string | null): Kept {
-  try {
-    const kept = JSON.parse(text ?? "") as Kept;
-    return { owner: kept.owner, drafts: { ...kept.drafts } };
-  } catch {
-    return { owner: null, drafts: {} };
-  }
+  return toKept(parse(text));
+}
+
+/** Drafts that are none are left out; so is everything where it is not known whose it is. */
+function toKept(kept: unknown): Kept {
+  if (!isObject(kept) || !isTextOrNull(kept["owner"])) return { owner: null, drafts: {} };
+  return { owner: kept["owner"], drafts: membersThatAre(kept["drafts"], isKeptDraft) };
 }
 
 /** Keep the drafts changed last, as far as there is room; return whether there was for all of them. */

@@ -80,7 +80,9 @@ function hold(name: string, options: LockOptions = {}): Promise<boolean> {
 
 function keptName(): string | null {
   try {
-    return sessionStorage.getItem(storageName);
+    const name = sessionStorage.getItem(storageName);
+    // It becomes part of other names, and must not be cut at the wrong place there.
+    return name !== null && /^\w+$/.test(name) ? name : null;
   } catch {
     return null;
   }

@@ -6,6 +6,7 @@
  * the shape that it has checked. Whether a value fits its field is checked where it is sent.
  */
 
+import { isObject, isText, membersThatAre, parse } from "../shape";
 import type { WireSamplingValue } from "../wire/protocol";
 import type { SamplingValues } from "./sampling";
 
@@ -53,7 +54,7 @@ export function choicesFrom(value: unknown): Choices {
   return {
     model: typeof noted["model"] === "string" ? noted["model"] : null,
     persona: toPersona(noted["persona"]),
-    fields: pick(noted["fields"], isSamplingValue),
+    fields: membersThatAre(noted["fields"], isSamplingValue),
   };
 }
 
@@ -96,33 +97,12 @@ function cut(text: string): string[] {
   return pieces;
 }
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}
-
 function toPersona(noted: unknown): PersonaChoice | null {
   if (!isObject(noted) || typeof noted["name"] !== "string") return null;
-  const variables = pick(noted["variables"], (value) => typeof value === "string");
-  return { name: noted["name"], variables };
-}
-
-/** Return the members of a record that are of one type. */
-function pick<T>(noted: unknown, isWanted: (value: unknown) => value is T): Record<string, T> {
-  const wanted = Object.entries(isObject(noted) ? noted : {}).filter(
-    (member): member is [string, T] => isWanted(member[1]),
-  );
-  return Object.fromEntries(wanted);
+  return { name: noted["name"], variables: membersThatAre(noted["variables"], isText) };
 }
 
 function isSamplingValue(value: unknown): value is WireSamplingValue {
   if (!Array.isArray(value)) return typeof value === "number" || typeof value === "boolean";
   return value.every((each) => typeof each === "number") || value.every((each) => typeof each === "string");
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
 }

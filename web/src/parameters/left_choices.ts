@@ -7,6 +7,8 @@
  * after that.
  */
 
+import { readJson } from "../kept";
+import { isObject } from "../shape";
 import { choicesFrom, type Choices } from "./choices";
 
 const storageName = "chatserve:left-choices";
@@ -22,11 +24,8 @@ let left: Record<string, unknown> = {};
 
 /** Take over what was left, out of the tab's storage. */
 export function takeOverLeftChoices(): void {
-  try {
-    left = JSON.parse(sessionStorage.getItem(storageName) ?? "{}") as Record<string, unknown>;
-  } catch {
-    left = {};
-  }
+  const found = readJson(() => sessionStorage, storageName);
+  left = isObject(found) ? found : {};
   dropLeftChoices();
 }
 

@@ -11,6 +11,7 @@ import { effect, untracked } from "@preact/signals";
 import type { OpenSession } from "../chat/open_session";
 import type { Drafts } from "../input/drafts";
 import { placeOfChoices, placeOfPrompt } from "../input/places";
+import { parse } from "../shape";
 import { choicesFrom, isSame, noChoices, type Choices } from "./choices";
 
 export class NewChat {
@@ -57,7 +58,7 @@ export class NewChat {
 
   #keptChoices(): Choices | null {
     const kept = this.#drafts.of(placeOfChoices);
-    return kept === "" ? null : choicesFrom(JSON.parse(kept));
+    return kept === "" ? null : choicesFrom(parse(kept));
   }
 
   /** Keep what a chat begins with as long as it is not stored. */

@@ -17,8 +17,9 @@ export const byTime = "keptAtMs";
 export class BrowserDatabase {
   #opened: Promise<IDBDatabase> | null = null;
 
-  async get<T>(table: Table, key: string): Promise<T | undefined> {
-    return this.#do(table, "readonly", (store) => store.get(key) as IDBRequest<T | undefined>);
+  /** Return what is kept, which may be of any shape. */
+  async get(table: Table, key: string): Promise<unknown> {
+    return this.#do(table, "readonly", (store) => store.get(key) as IDBRequest<unknown>);
   }
 
   async put(table: Table, key: string, value: object | string): Promise<void> {

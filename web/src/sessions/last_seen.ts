@@ -8,8 +8,10 @@
 
 import { ApiError, getSession, listItems, listPinned, listSessions } from "../wire/api";
 import { nobody, type Owner } from "../login";
-import type { WireConversation, WireItem, WireList } from "../wire/protocol";
-import { BrowserDatabase, byTime } from "./browser_database";
+import type { Check } from "../shape";
+import type { WireConversation, WireItem } from "../wire/protocol";
+import { BrowserDatabase, byTime, type Table } from "./browser_database";
+import { isCopy, isSeenList, type Copy, type SeenList } from "./copies";
 
 const maxSessions = 50;
 /** What a screen shows of a session at first is in the first page; the rest comes in large ones. */
@@ -23,17 +25,6 @@ export interface StoredSession {
   items: WireItem[];
   /** When the copy was made that is shown while the server is away; null: the server has just told. */
   seenAtMs: number | null;
-}
-
-export interface SeenList {
-  page: WireList<WireConversation>;
-  pinned: WireConversation[];
-}
-
-interface Copy {
-  session: WireConversation;
-  items: WireItem[];
-  [byTime]: number;
 }
 
 export class LastSeen {
@@ -108,7 +99,7 @@ export class LastSeen {
   }
 
   async #changeOwner(owner: string): Promise<void> {
-    const previous = await this.#database.get<string>("page", "owner");
+    const previous = await this.#database.get("page", "owner");
     // Another tab may have kept something since nobody is logged in.
     if (previous === owner && owner !== nobody) return;
     await this.#database.clear("sessions");
@@ -127,11 +118,18 @@ export class LastSeen {
   }
 
   #copyOf(sessionId: string): Promise<Copy | undefined> {
-    return this.#withCopies(() => this.#database.get<Copy>("sessions", sessionId));
+    return this.#read("sessions", sessionId, isCopy);
   }
 
   #listCopy(): Promise<SeenList | undefined> {
-    return this.#withCopies(() => this.#database.get<SeenList>("page", "list"));
+    return this.#read("page", "list", isSeenList);
+  }
+
+  #read<T>(table: Table, key: string, isOne: Check<T>): Promise<T | undefined> {
+    return this.#withCopies(async () => {
+      const kept = await this.#database.get(table, key);
+      return isOne(kept) ? kept : undefined;
+    });
   }
 
   async #withCopies<T>(task: () => Promise<T>): Promise<T | undefined> {

@@ -6,7 +6,9 @@
  * stays deleted. Kept in the browser's storage and taken out of it once.
  */
 
+import { readJson } from "../kept";
 import type { Owner } from "../login";
+import { isListOf, isMadeOf, isText, isTextOrNull } from "../shape";
 import { ApiError } from "../wire/api";
 
 const storageName = "chatserve:left-removals";
@@ -21,6 +23,9 @@ interface Left {
   readonly owner: Owner;
   readonly removals: readonly LeftRemoval[];
 }
+
+const isRemoval = isMadeOf<LeftRemoval>({ sessionId: isText, itemId: isTextOrNull });
+const isLeft = isMadeOf<Left>({ owner: isTextOrNull, removals: isListOf(isRemoval) });
 
 export function leaveRemoval(owner: Owner, removal: LeftRemoval): void {
   const removals = [...removalsOf(owner), removal];
@@ -68,9 +73,6 @@ function removalsOf(owner: Owner): readonly LeftRemoval[] {
 }
 
 function readLeft(): Left | null {
-  try {
-    return JSON.parse(localStorage.getItem(storageName) ?? "") as Left;
-  } catch {
-    return null;
-  }
+  const left = readJson(() => localStorage, storageName);
+  return isLeft(left) ? left : null;
 }
