@@ -177,10 +177,10 @@ export class App {
 
   /** Send what stands in the composer. */
   async sendDraft(): Promise<void> {
-    const { id, running } = this.current.value;
+    const { id, running, places } = this.current.value;
     const isFree = this.next.options.value !== null && running.value === null;
     if (!isFree || this.unsent.isLoading.value || this.unsent.isEmpty(id.value)) return;
-    await this.send(this.unsent.take(id.value));
+    await this.send(this.unsent.take(id.value, places.placeOf(null)));
   }
 
   /** Attach files to the message in the composer. */
@@ -271,6 +271,7 @@ export class App {
     return new OpenSession(this.#feed, this.lastSeen, {
       onCreated: (session, stored) => this.#onCreated(session, stored),
       onMissing: (session) => this.#onMissing(session),
+      onRead: ({ id, places }) => this.unsent.dropArrived(id.value, places),
       onChanged: (session) => this.#onChanged(session),
       onAccepted: ({ id }, accepted) => this.unsent.onAccepted(id.value, accepted),
       onRefused: (session, text) => this.#onRefused(session, text),
@@ -346,6 +347,8 @@ export class App {
   async #identify(): Promise<void> {
     if (!(await this.belongings.identify())) return;
     this.#newChat.restore();
+    const { id, places } = this.current.value;
+    this.unsent.dropArrived(id.value, places);
     void this.offer.refreshPersonas();
     const { value: owner } = this.login.owner;
     const hasRemoved = await finishRemovals(owner, (removal) => this.#finishRemoval(removal));

@@ -49,6 +49,7 @@ export class Harness {
     return new OpenSession(this.#feed, this.lastSeen, {
       onCreated: () => undefined,
       onMissing: () => undefined,
+      onRead: () => undefined,
       onChanged: () => undefined,
       onAccepted: (_session, { text }) => this.accepted.push(text),
       onRefused: (_session, text) => this.refused.push(text),

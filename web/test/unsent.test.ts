@@ -125,7 +125,7 @@ describe("what is attached", () => {
     unsent.attachText("conv_2", "two");
     await kept();
     unsent.detach("conv_1", unsent.attachmentsOf("conv_1")[0]!);
-    unsent.onAccepted("conv_2", { text: unsent.take("conv_2"), itemIds: noIds });
+    unsent.onAccepted("conv_2", { text: unsent.take("conv_2", null), itemIds: noIds });
     await kept();
 
     await visit();
@@ -166,7 +166,7 @@ describe("what is attached", () => {
     unsent.attachText("conv_1", "long");
     await kept();
     const told = unsent.storageProblem.value;
-    const message = unsent.take("conv_1");
+    const message = unsent.take("conv_1", null);
     unsent.attachText("conv_1", "longer");
     await kept();
 
@@ -202,7 +202,7 @@ describe("a message on its way", () => {
   test("has left the composer, and comes back as it was when it is refused", () => {
     drafts.set("conv_1", "Look:");
     unsent.attachText("conv_1", "long\n");
-    const message = unsent.take("conv_1");
+    const message = unsent.take("conv_1", null);
     const between = unsent.messageOf("conv_1");
 
     unsent.onRefused("conv_1", message);
@@ -215,7 +215,7 @@ describe("a message on its way", () => {
 
   test("that is refused is held beside what was written since, until the reader wants it", () => {
     drafts.set("conv_1", "older");
-    const message = unsent.take("conv_1");
+    const message = unsent.take("conv_1", null);
     unsent.attachText("conv_1", "newer");
 
     unsent.onRefused("conv_1", message);
@@ -232,7 +232,7 @@ describe("a message on its way", () => {
     drafts.set("conv_1", "Look:");
     unsent.attachText("conv_1", "long");
     await kept();
-    const message = unsent.take("conv_1");
+    const message = unsent.take("conv_1", null);
 
     await visit();
 
@@ -241,7 +241,7 @@ describe("a message on its way", () => {
 
   test("of a new chat is in the session that was made for it", async () => {
     drafts.set(null, "Hello");
-    unsent.redirect(unsent.take(null), "conv_1");
+    unsent.redirect(unsent.take(null, null), "conv_1");
 
     await visit();
 
@@ -250,7 +250,7 @@ describe("a message on its way", () => {
 
   test("that is refused twice is sent again from wherever it is", async () => {
     drafts.set("conv_1", "older");
-    const message = unsent.take("conv_1");
+    const message = unsent.take("conv_1", null);
     drafts.set("conv_1", "newer");
     unsent.onRefused("conv_1", message);
 
@@ -287,7 +287,7 @@ test("a change of a message that the server has just named stays with it", async
 test("a session that is deleted leaves nothing", async () => {
   await visit();
   drafts.set("conv_1", "Hello");
-  unsent.take("conv_1");
+  unsent.take("conv_1", null);
   drafts.set("conv_1", "More");
   unsent.put(placeOfEdit("conv_1", "msg_1"), "Otherwise", []);
   drafts.set("conv_10", "Another one");

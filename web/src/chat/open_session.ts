@@ -51,6 +51,8 @@ export class OpenSession {
   /** The last answer of the branch that is shown, while it runs. */
   readonly running: ReadonlySignal<ReadonlySignal<Answer> | null>;
   readonly #messages = new ShownMessages();
+  /** Where the server has which message. */
+  readonly places: Pick<ShownMessages, "placeOf" | "hasStored"> = this.#messages;
   /** When this browser saw what is shown, while the server is away; null: the server told it. */
   readonly seenAtMs = signal<number | null>(null);
   readonly #feed: AnswerFeed;
@@ -255,6 +257,7 @@ export class OpenSession {
     const first = messages.find(({ kind }) => kind === "system");
     this.systemPrompt.value = first?.kind === "system" ? first.text : "";
     for (const { key } of running) this.#followStored(key);
+    if (seenAtMs === null) this.#hooks.onRead(this);
   }
 
   /** Follow an answer that somebody else asked for, unless that is done already. */

@@ -8,6 +8,8 @@ export interface SessionHooks {
   onCreated(session: OpenSession, stored: WireConversation): void;
   /** There is no such session, or it is not the reader's; the server does not tell which. */
   onMissing(session: OpenSession): void;
+  /** The session is shown as the server has it. */
+  onRead(session: OpenSession): void;
   /** What the list shows of the session may have changed. */
   onChanged(session: OpenSession): void;
   /** The server has stored a message; null: an answer was asked for without one. */

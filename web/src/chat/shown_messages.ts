@@ -53,6 +53,19 @@ export class ShownMessages {
     return parent === undefined ? parentKey : parent.itemId;
   }
 
+  /** Return what the server calls the place of a message (null: the next); null without a name. */
+  placeOf(key: string | null): string | null {
+    return this.#placeAfter(key === null ? this.lastKey : (this.get(key)?.parentKey ?? null));
+  }
+
+  /** Return whether the server has a message of this text in such a place, on any branch. */
+  hasStored(text: string, place: string): boolean {
+    return [...this.#tree.value.messages.values()].some(
+      (message) =>
+        message.itemId !== null && textOf(message) === text && this.placeOf(message.key) === place,
+    );
+  }
+
   get lastKey(): string | null {
     return this.path.value.at(-1)?.key ?? null;
   }
@@ -109,4 +122,14 @@ export class ShownMessages {
     const merged = merge(this.#tree.value, stored, expected);
     this.#tree.value = shown === undefined ? merged : choose(merged, shown);
   }
+
+  /** A system prompt begins nothing: what follows it is the first message. */
+  #placeAfter(key: string | null): string | null {
+    const isPrompt = key !== null && this.get(key)?.kind === "system";
+    return this.itemIdOf(isPrompt ? null : key);
+  }
+}
+
+function textOf(message: Message): string {
+  return message.kind === "answer" ? message.answer.value.text : message.text;
 }

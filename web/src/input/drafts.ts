@@ -74,7 +74,7 @@ export class Drafts {
   }
 
   set(place: Place, text: string): void {
-    if (text !== this.of(place)) this.put(place, { ...this.at(place), text });
+    if (text !== this.of(place)) this.put(place, { text, attached: this.at(place).attached });
   }
 
   put(place: Place, draft: Draft): void {

@@ -9,7 +9,17 @@
 
 import { readJson } from "../kept";
 import type { Owner } from "../login";
-import { isListOf, isMadeOf, isNumber, isObject, isText, isTextOrNull, membersThatAre, parse } from "../shape";
+import {
+  isListOf,
+  isMadeOf,
+  isMaybe,
+  isNumber,
+  isObject,
+  isText,
+  isTextOrNull,
+  membersThatAre,
+  parse,
+} from "../shape";
 import { placeOfChoices, placeOfHeld, senderOf, type Place } from "./places";
 
 export interface Attached {
@@ -20,6 +30,8 @@ export interface Attached {
 export interface Draft {
   readonly text: string;
   readonly attached: readonly Attached[];
+  /** Once it has been sent: the message that it was to follow, by the server's name, if it has one. */
+  readonly sentAfter?: string | null | undefined;
 }
 
 export interface KeptDraft extends Draft {
@@ -32,6 +44,7 @@ export type KeptDrafts = Record<string, KeptDraft>;
 const isKeptDraft = isMadeOf<KeptDraft>({
   text: isText,
   attached: isListOf(isMadeOf<Attached>({ id: isText, numBytes: isNumber })),
+  sentAfter: isMaybe(isText),
   atMs: isNumber,
 });
 
@@ -66,8 +79,10 @@ export function isEmpty({ text, attached }: Draft): boolean {
   return text === "" && attached.length === 0;
 }
 
-/** Return two drafts as one, the first above the second. */
+/** Return two drafts as one, the first above the second; what is more than one was never sent so. */
 export function join(first: Draft, second: Draft): Draft {
+  if (isEmpty(first)) return second;
+  if (isEmpty(second)) return first;
   const text = [first.text, second.text].filter((each) => each !== "").join("\n\n");
   return { text, attached: [...first.attached, ...second.attached] };
 }

@@ -9,6 +9,7 @@
 
 import { computed, signal } from "@preact/signals";
 
+import type { OpenSession } from "../chat/open_session";
 import type { Accepted } from "../chat/session_hooks";
 import { t } from "../i18n/catalogue";
 import { newId } from "../ids";
@@ -120,14 +121,30 @@ export class Unsent {
     }
   }
 
-  /** Take a message out of the composer, on its way to the server. */
-  take(sessionId: SessionId): string {
+  /** Take a message out of the composer, on its way to the server; see `Draft` for `sentAfter`. */
+  take(sessionId: SessionId, sentAfter: string | null): string {
     const message = this.messageOf(sessionId);
     this.problem.value = null;
     this.#isTold.value ||= this.storageProblem.value !== null;
+    this.onSubmitted(sessionId, sentAfter);
     this.#drafts.move(sessionId, placeOfOutgoing(sessionId, newId()));
     this.#drafts.keep();
     return message;
+  }
+
+  /** What stands in a place is on its way to the server. */
+  onSubmitted(place: Place, sentAfter: string | null): void {
+    if (this.isEmpty(place)) return;
+    this.#drafts.put(place, { ...this.#drafts.at(place), sentAfter });
+  }
+
+  /** Drop what was sent by a page that is gone, and turns out to have arrived. */
+  dropArrived(sessionId: SessionId, server: OpenSession["places"]): void {
+    for (const place of this.#drafts.places()) {
+      const { sentAfter } = this.#drafts.at(place);
+      if (!isWithin(place, sessionId) || sentAfter == null) continue;
+      if (server.hasStored(this.messageOf(place), sentAfter)) this.put(place, "", []);
+    }
   }
 
   /** A message that was refused is on its way again. */

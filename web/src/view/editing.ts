@@ -50,6 +50,7 @@ export function useEditedMessage(
     },
     submit: () => {
       unsent.put(place(), text.value, attachments.value);
+      unsent.onSubmitted(place(), session.places.placeOf(key));
       return message();
     },
   };
