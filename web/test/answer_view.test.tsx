@@ -2,9 +2,10 @@ import { signal } from "@preact/signals";
 import { renderToString } from "preact-render-to-string";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
-import { failAnswer, followedAnswer, newAnswer, type Answer, type AnswerError } from "../src/chat/answer";
+import { failAnswer, followedAnswer, newAnswer, storedAnswer, type Answer, type AnswerError } from "../src/chat/answer";
 import type { AnswerEntry } from "../src/chat/entries";
 import type { App } from "../src/app";
+import { t } from "../src/i18n/catalogue";
 import { AnswerView } from "../src/view/answer_view";
 
 const nowMs = Date.UTC(2026, 2, 7);
@@ -12,8 +13,19 @@ const nowMs = Date.UTC(2026, 2, 7);
 beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now: nowMs }));
 afterEach(() => void vi.useRealTimers());
 
+const session = {
+  id: signal("conv_1"),
+  editing: signal(null),
+  running: signal(null),
+  seenAtMs: signal(null),
+  nameOf: (key: string) => key,
+};
+const connection = { state: signal({ kind: "live" }), isLost: signal(false) };
 const app = {
-  current: signal({ id: signal("conv_1"), editing: signal(null), nameOf: (key: string) => key }),
+  current: signal(session),
+  connection,
+  offer: { problem: signal(null) },
+  next: { problem: signal(null) },
   unsent: { isEmpty: () => true },
 } as unknown as App;
 
@@ -50,6 +62,22 @@ test("Retry waits for the time from which it can help", () => {
 
   expect(retryOf(waiting)).toContain("disabled");
   expect(retryOf(over)).not.toContain("disabled");
+});
+
+test.each([
+  ["Retry", failAnswer(newAnswer(0), { code: "queue_full", message: "no" })],
+  ["Regenerate", storedAnswer({ text: "The sea" })],
+  ["Continue", storedAnswer({ phase: "cut", text: "The sea" })],
+])("%s is out of use as long as nothing can be sent, and says why", (name, answer) => {
+  const buttonOf = () => new RegExp(`<button[^>]*>(<svg.*?</svg>)?\\s*${name}`).exec(render(answer))![0];
+  const before = buttonOf();
+  connection.isLost.value = true;
+  const after = buttonOf();
+  connection.isLost.value = false;
+
+  expect(before).not.toContain("disabled");
+  expect(after).toMatch(/disabled(?=.*aria-describedby="obstacle")/);
+  expect(after).toContain(t("connection.lost"));
 });
 
 test("only a live connection makes a running answer look like being written", () => {

@@ -10,6 +10,7 @@ import { CopyButton } from "./copy_button";
 import { DeleteButton } from "./delete_button";
 import { focusComposer } from "./focus";
 import { ContinueIcon, EditIcon, RegenerateIcon } from "./icons";
+import { askingProps } from "./obstacle";
 import { SiblingSwitch } from "./sibling_switch";
 
 interface AnswerActionsProps {
@@ -24,6 +25,7 @@ export function AnswerActions({ app, entry, isLast, edit, onEdit }: AnswerAction
   const answer = entry.answer.value;
   const hasText = wholeText(entry) !== "";
   const canContinue = isLast && hasText && (answer.phase === "cut" || answer.phase === "stopped");
+  const asking = askingProps(app);
   if (isUnstored(answer)) {
     return (
       <div class="actions">
@@ -38,6 +40,7 @@ export function AnswerActions({ app, entry, isLast, edit, onEdit }: AnswerAction
         <button
           type="button"
           class="quiet"
+          {...asking}
           onClick={() => {
             void app.continueAnswer(entry.lastKey);
             focusComposer();
@@ -49,6 +52,7 @@ export function AnswerActions({ app, entry, isLast, edit, onEdit }: AnswerAction
       <button
         type="button"
         class="quiet"
+        {...asking}
         onClick={() => {
           void app.regenerate(entry.key);
           focusComposer();

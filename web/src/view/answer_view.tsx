@@ -18,6 +18,7 @@ import { Figures } from "./figures";
 import { useFocusAfterEditing } from "./focus";
 import { lazyView } from "./lazy_view";
 import { useNow } from "./now";
+import { askingProps } from "./obstacle";
 import { WaitingClock } from "./waiting_clock";
 
 const AnswerEditor = lazyView(async () => (await import("./entry_editors")).AnswerEditor);
@@ -62,7 +63,7 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
         </p>
       )}
       {answer.error !== null && (
-        <Failure error={answer.error} onRetry={isLast ? () => void app.retry() : null} />
+        <Failure app={app} error={answer.error} isLast={isLast} />
       )}
       <Footer
         answer={answer}
@@ -107,13 +108,26 @@ function Footer({ answer, hasText, onInspect }: FooterProps) {
   );
 }
 
-function Failure({ error, onRetry }: { error: AnswerError; onRetry: (() => void) | null }) {
+interface FailureProps {
+  app: App;
+  error: AnswerError;
+  isLast: boolean;
+}
+
+function Failure({ app, error, isLast }: FailureProps) {
+  const asking = askingProps(app);
   const nowMs = useNow(isEarly(error, Date.now()));
   return (
     <div class="failure" role="group" aria-label={t("answer.error")}>
       <p>{errorWords(error, nowMs)}</p>
-      {onRetry !== null && canRetry(error) && (
-        <button type="button" class="outlined" disabled={isEarly(error, nowMs)} onClick={onRetry}>
+      {isLast && canRetry(error) && (
+        <button
+          type="button"
+          class="outlined"
+          {...asking}
+          disabled={asking.disabled || isEarly(error, nowMs)}
+          onClick={() => void app.retry()}
+        >
           {t("common.retry")}
         </button>
       )}

@@ -7,6 +7,7 @@ import type { OpenSession } from "../chat/open_session";
 import { t } from "../i18n/catalogue";
 import { lazyView } from "./lazy_view";
 import { modelWords } from "./model_choice";
+import { askingProps } from "./obstacle";
 import { StoredSystemPrompt } from "./stored_system_prompt";
 import { SystemPromptEditor } from "./system_prompt_editor";
 import { TypedWords } from "./typed_words";
@@ -20,7 +21,8 @@ const ChangedParameters = lazyView(
 
 export function EmptyState({ app, session }: { app: App; session: OpenSession }) {
   const { value: model } = app.next.model;
-  const isReady = app.next.options.value !== null;
+  const asking = askingProps(app);
+  const isReady = app.next.options.value !== null && !asking.disabled;
   const hasPersonas = (app.offer.personas.list.value ?? []).length > 0;
   // What a session that exists already begins with can only be read.
   const isStored = session.id.value !== null;
@@ -39,7 +41,7 @@ export function EmptyState({ app, session }: { app: App; session: OpenSession })
           <ul class="examples" aria-label={t("empty.examples")}>
             {examples.map((example) => (
               <li key={example}>
-                <button type="button" disabled={!isReady} onClick={() => void app.send(t(example))}>
+                <button type="button" {...asking} disabled={!isReady} onClick={() => void app.send(t(example))}>
                   {t(example)}
                 </button>
               </li>

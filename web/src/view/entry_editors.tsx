@@ -7,6 +7,7 @@ import { newAttachment, type Attachment } from "../input/attachment";
 import { AttachmentChips } from "./attachment_chips";
 import { useEditedMessage } from "./editing";
 import { MessageEditor } from "./message_editor";
+import { askingProps } from "./obstacle";
 
 interface UserEditorProps {
   app: App;
@@ -27,6 +28,7 @@ export function UserEditor({ app, entry, onClose }: UserEditorProps) {
       label={t("message.editYours")}
       hint={t("message.editHint")}
       submit={t("composer.send")}
+      submitProps={askingProps(app)}
       text={text.value}
       attached={
         attachments.value.length > 0 ? (

@@ -17,6 +17,8 @@ interface MessageEditorProps {
   label: string;
   hint: string;
   submit: string;
+  /** What keeps the message from being sent just now, if anything. */
+  submitProps?: { disabled: boolean };
   text: string;
   /** What goes with the text; with it, the text may be empty. */
   attached?: ComponentChildren;
@@ -31,7 +33,8 @@ export function MessageEditor(props: MessageEditorProps) {
   const id = useId();
   const guard = useMemo(() => new EnterGuard(), []);
   const area = useRef<HTMLTextAreaElement>(null);
-  const canSubmit = text.trim() !== "" || attached !== undefined;
+  const isHeldBack = props.submitProps?.disabled ?? false;
+  const canSubmit = !isHeldBack && (text.trim() !== "" || attached !== undefined);
   useEffect(() => {
     const element = area.current;
     element?.focus();
@@ -81,7 +84,7 @@ export function MessageEditor(props: MessageEditorProps) {
         <button type="button" class="outlined" onClick={onClose}>
           {t("common.cancel")}
         </button>
-        <button type="submit" class="outlined primary" disabled={!canSubmit}>
+        <button type="submit" class="outlined primary" {...props.submitProps} disabled={!canSubmit}>
           {props.submit}
         </button>
       </div>

@@ -5,7 +5,7 @@ import "./page.css";
 import { useEffect } from "preact/hooks";
 
 import type { App } from "../app";
-import { formatMoment, t } from "../i18n/catalogue";
+import { t } from "../i18n/catalogue";
 import { oversizeWords } from "../input/message_size";
 import { isTouch } from "../input/send_key";
 import { listenToKeys } from "../keys/commands";
@@ -17,6 +17,7 @@ import { Dialog, Sheet } from "./dialog";
 import { Header } from "./header";
 import { HeldMessage } from "./held_message";
 import { lazyView } from "./lazy_view";
+import { obstacleId, obstacleOf } from "./obstacle";
 import { Sidebar } from "./list/sidebar";
 import { StatusLine } from "./status_line";
 import { TranscriptView } from "./transcript_view";
@@ -165,7 +166,7 @@ function Composing({ app, session }: SessionProps) {
   if (kind === "failed" || app.isDeleted.value) return null;
   const sessionId = session.id.value;
   const { unsent } = app;
-  const obstacle = obstacleOf(app, session) ?? oversizeWordsOf(app, sessionId);
+  const obstacle = obstacleOf(app) ?? oversizeWordsOf(app, sessionId);
   const problem = unsent.problem.value ?? unsent.storageProblem.value;
   return (
     <div class="column composer-column">
@@ -173,7 +174,7 @@ function Composing({ app, session }: SessionProps) {
       <Composer
         app={app}
         session={session}
-        describedBy={obstacle === null ? undefined : "obstacle"}
+        describedBy={obstacle === null ? undefined : obstacleId}
         isReady={kind === "ready" && obstacle === null && app.next.options.value !== null}
       />
       {problem !== null && (
@@ -182,7 +183,7 @@ function Composing({ app, session }: SessionProps) {
         </p>
       )}
       {obstacle !== null && (
-        <p class="obstacle" id="obstacle">
+        <p class="obstacle" id={obstacleId}>
           {obstacle}{" "}
           {app.next.isVariableMissing.value && (
             <button type="button" class="outlined" onClick={() => app.askForVariables()}>
@@ -198,13 +199,4 @@ function Composing({ app, session }: SessionProps) {
 function oversizeWordsOf({ connection, drafts, unsent }: App, sessionId: string | null) {
   const attachedBytes = unsent.attachmentsOf(sessionId).reduce((sum, each) => sum + each.wireBytes, 0);
   return oversizeWords(drafts.of(sessionId), connection.maxMessageBytes.value, attachedBytes);
-}
-
-function obstacleOf(app: App, session: OpenSession): string | null {
-  const seenAtMs = session.running.value === null ? session.seenAtMs.value : null;
-  if (seenAtMs !== null) return t("composer.lastSeen", { time: formatMoment(seenAtMs) });
-  const { kind } = app.connection.state.value;
-  if (kind === "offline") return t("composer.offline");
-  if (app.connection.isLost.value) return t("connection.lost");
-  return app.offer.problem.value ?? app.next.problem.value;
 }
