@@ -64,7 +64,7 @@ describe("a conversation that is deleted elsewhere", () => {
   const settle = () => vi.advanceTimersByTimeAsync(300);
 
   /** The page finds out, as it does now and then while it is in view. */
-  async function findOut(): Promise<void> {
+  async function noticeIt(): Promise<void> {
     store.refusal = gone;
     Object.assign(document, { hidden: false });
     await vi.advanceTimersByTimeAsync(15_300);
@@ -87,7 +87,7 @@ describe("a conversation that is deleted elsewhere", () => {
     app.drafts.set("conv_1", "Precious");
     app.unsent.attachText("conv_1", "long");
 
-    await findOut();
+    await noticeIt();
 
     expectNewChat();
     expect(app.drafts.of(null)).toBe("Precious");
@@ -98,7 +98,7 @@ describe("a conversation that is deleted elsewhere", () => {
     app.drafts.set(null, "Own");
     app.drafts.set("conv_1", "Precious");
 
-    await findOut();
+    await noticeIt();
 
     expectNewChat();
     expect([app.drafts.of(null), app.drafts.of(placeOfHeld(null))]).toEqual(["Own", "Precious"]);
@@ -107,7 +107,7 @@ describe("a conversation that is deleted elsewhere", () => {
   test("leaves a change of an earlier message, too", async () => {
     app.unsent.put(placeOfEdit("conv_1", "msg_1"), "Hello otherwise", []);
 
-    await findOut();
+    await noticeIt();
 
     expectNewChat();
     expect(app.drafts.of(null)).toBe("Hello otherwise");
@@ -117,7 +117,7 @@ describe("a conversation that is deleted elsewhere", () => {
     app.unsent.put(placeOfEdit("conv_1", "msg_1"), "Hello otherwise", []);
     app.drafts.set("conv_1", "Precious");
 
-    await findOut();
+    await noticeIt();
 
     expectNewChat();
     expect(app.drafts.of(null)).toBe("Precious");
