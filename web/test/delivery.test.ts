@@ -13,6 +13,23 @@ beforeEach(() => {
 
 afterEach(() => page.end());
 
+test("half a character in a message, its title or the system prompt keeps none of them from the server", async () => {
+  const bodies: unknown[] = [];
+  const { fetch } = globalThis;
+  vi.stubGlobal("fetch", (url: URL, init: RequestInit) => {
+    if (typeof init.body === "string") bodies.push(JSON.parse(init.body));
+    return fetch(url, init);
+  });
+  page.socket().accept();
+  page.session.systemPrompt.value = "Be \ude00brief";
+
+  await page.say("Hello\ud83d");
+
+  const items = [{ type: "message", role: "system", content: "Be \ufffdbrief" }];
+  expect(bodies).toEqual([expect.objectContaining({ title: "Hello\ufffd", items })]);
+  expect(page.sent("response.create")[0]).toMatchObject({ input: "Hello\ufffd" });
+});
+
 describe("a dropped socket", () => {
   test("at any event loses and repeats nothing", async () => {
     for (let cut = 1; cut < wholeAnswer.length; cut += 1) {

@@ -184,6 +184,11 @@ test("a title is the first words on one line", () => {
   expect(toTitle("x".repeat(100))).toBe(`${"x".repeat(59)}…`);
 });
 
+test("a title ends with a whole character", () => {
+  expect(toTitle(`${"x".repeat(58)}${"😀".repeat(5)}`)).toBe(`${"x".repeat(58)}…`);
+  expect(toTitle("😀".repeat(40))).toBe(`${"😀".repeat(29)}…`);
+});
+
 test("the neighbour of a session is the next one, or the one before the last", () => {
   const sessions = ["a", "b", "c"].map((id) => {
     return { id, title: "", created_at: 0, updated_at: 0, active_response_ids: [] };

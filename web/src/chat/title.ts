@@ -1,5 +1,6 @@
 /** Long texts in few words: the name a session gets from its first message, and the like. */
 
+import { beginningOf } from "../characters";
 import { takeApart } from "../input/attachment";
 
 const maxTitleLength = 60;
@@ -15,7 +16,7 @@ export function toTitle(message: string): string {
 export function firstWords(text: string, maxLength: number): string {
   const line = text.trim().replace(/\s+/g, " ");
   if (line.length <= maxLength) return line;
-  const head = line.slice(0, maxLength - 1);
+  const head = beginningOf(line, maxLength - 1);
   const lastSpace = head.lastIndexOf(" ");
   return `${(lastSpace > 0 ? head.slice(0, lastSpace) : head).trimEnd()}…`;
 }

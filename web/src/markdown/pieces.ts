@@ -5,6 +5,8 @@
  * Where a piece ends depends on nothing behind that, so that a growing text keeps its pieces.
  */
 
+import { betweenCharacters } from "../characters";
+
 export const maxPieceChars = 5_000;
 
 /** Return prose in pieces that end behind a space, where there is one. */
@@ -23,12 +25,6 @@ export function piecesOfCode(code: string): string[] {
     const after = code.indexOf("\n", end);
     return after === -1 ? code.length : after + 1;
   });
-}
-
-/** Return `index`, or the one before it where that would part the halves of a character. */
-export function betweenCharacters(text: string, index: number): number {
-  const unit = text.charCodeAt(index - 1);
-  return unit >= 0xd800 && unit <= 0xdbff ? index - 1 : index;
 }
 
 /** `boundary` tells where a piece may end that begins at `start` and would be full at `end`. */

@@ -7,8 +7,8 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
+import { beginningOf } from "../characters";
 import { nextIdleTime } from "./idle";
-import { betweenCharacters } from "./pieces";
 
 export const maxRevealedAtOnce = 8_000;
 
@@ -34,5 +34,5 @@ export function nextBeginning(text: string, drawn: string): string {
   if (end >= text.length) return text;
   // At the end of a line nothing is shown that the next piece would take back.
   const lineEnd = text.lastIndexOf("\n", end - 1) + 1;
-  return text.slice(0, lineEnd > start ? lineEnd : betweenCharacters(text, end));
+  return beginningOf(text, lineEnd > start ? lineEnd : end);
 }

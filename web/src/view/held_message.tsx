@@ -1,6 +1,7 @@
 /** A message that came back while something else was being written: it waits beside the composer. */
 
 import type { App } from "../app";
+import { beginningOf } from "../characters";
 import { t } from "../i18n/catalogue";
 import { placeOfHeld } from "../input/places";
 
@@ -28,5 +29,5 @@ export function HeldMessage({ app, sessionId }: { app: App; sessionId: string | 
 }
 
 function shortened(text: string): string {
-  return text.length > maxChars ? `${text.slice(0, maxChars)}…` : text;
+  return text.length > maxChars ? `${beginningOf(text, maxChars)}…` : text;
 }

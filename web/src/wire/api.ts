@@ -6,6 +6,7 @@
  */
 
 import { t } from "../i18n/catalogue";
+import { toJson } from "./json";
 import {
   toRetryAfterMs,
   type WireConversation,
@@ -213,7 +214,7 @@ export async function request(method: string, path: string, parts: RequestParts)
   if (signal !== undefined) init.signal = signal;
   if (body !== undefined) {
     init.headers = { "Content-Type": "application/json", ...headers };
-    init.body = JSON.stringify(body);
+    init.body = toJson(body);
   }
   try {
     return await fetch(new URL(path, document.baseURI), init);

@@ -1,5 +1,6 @@
 /** The messages and events of a WebSocket. */
 
+import { toJson } from "./json";
 import { parseFrame, type ClientMessage } from "./protocol";
 import type { Transport, TransportListener } from "./transport";
 
@@ -16,7 +17,7 @@ export class SocketTransport implements Transport {
 
   send(message: ClientMessage): boolean {
     if (this.#socket.readyState !== isOpen) return false;
-    this.#socket.send(JSON.stringify(message));
+    this.#socket.send(toJson(message));
     return true;
   }
 
