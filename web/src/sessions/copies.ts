@@ -4,7 +4,7 @@ import { isListOf, isMadeOf, isMaybe, isNumber, isText } from "../shape";
 import type { WireConversation, WireItem, WireList } from "../wire/protocol";
 import { byTime } from "./browser_database";
 
-export interface SeenList {
+export interface ListCopy {
   page: WireList<WireConversation>;
   pinned: WireConversation[];
 }
@@ -61,6 +61,6 @@ export function isCopy(value: unknown): value is Copy {
   return isCopyLike(value);
 }
 
-export function isSeenList(value: unknown): value is SeenList {
+export function isListCopy(value: unknown): value is ListCopy {
   return isListLike(value);
 }

@@ -11,7 +11,7 @@ import { nobody, type Owner } from "../login";
 import type { Check } from "../shape";
 import type { WireConversation, WireItem } from "../wire/protocol";
 import { BrowserDatabase, byTime, type Table } from "./browser_database";
-import { isCopy, isSeenList, type Copy, type SeenList } from "./copies";
+import { isCopy, isListCopy, type Copy, type ListCopy } from "./copies";
 
 const maxSessions = 50;
 /** What a screen shows of a session at first is in the first page; the rest comes in large ones. */
@@ -25,6 +25,11 @@ export interface StoredSession {
   items: WireItem[];
   /** When the copy was made that is shown while the server is away; null: the server has just told. */
   seenAtMs: number | null;
+}
+
+export interface SeenList extends ListCopy {
+  /** The server is away; this is what it told some time ago. */
+  isCopy: boolean;
 }
 
 export class LastSeen {
@@ -73,13 +78,13 @@ export class LastSeen {
   async readList(): Promise<SeenList> {
     try {
       const [page, pinned] = await Promise.all([listSessions(), listPinned()]);
-      const list = { page, pinned };
+      const list: ListCopy = { page, pinned };
       void this.#withCopies(() => this.#database.put("page", "list", list));
-      return list;
+      return { ...list, isCopy: false };
     } catch (error) {
       const copy = isAway(error) ? await this.#listCopy() : undefined;
       if (copy === undefined) throw error;
-      return { ...copy, page: { ...copy.page, has_more: false } };
+      return { ...copy, page: { ...copy.page, has_more: false }, isCopy: true };
     }
   }
 
@@ -121,8 +126,8 @@ export class LastSeen {
     return this.#read("sessions", sessionId, isCopy);
   }
 
-  #listCopy(): Promise<SeenList | undefined> {
-    return this.#read("page", "list", isSeenList);
+  #listCopy(): Promise<ListCopy | undefined> {
+    return this.#read("page", "list", isListCopy);
   }
 
   #read<T>(table: Table, key: string, isOne: Check<T>): Promise<T | undefined> {

@@ -10,11 +10,17 @@ import { computed, signal, type ReadonlySignal } from "@preact/signals";
 import { t } from "../i18n/catalogue";
 import { ApiError, changeSession, deleteSession, listSessions } from "../wire/api";
 import type { WireConversation } from "../wire/protocol";
-import type { LastSeen } from "./last_seen";
+import type { LastSeen, SeenList } from "./last_seen";
 
 export interface SessionGroup {
   name: string;
   sessions: WireConversation[];
+}
+
+/** What the reader has done to a session that the server has not confirmed yet. */
+interface Change {
+  readonly sessionId: string;
+  readonly fields: Partial<Pick<WireConversation, "title" | "pinned">>;
 }
 
 export class SessionList {
@@ -23,44 +29,50 @@ export class SessionList {
   readonly hasMore = signal(false);
   readonly isLoaded = signal(false);
   readonly problem = signal<string | null>(null);
+  /** The sessions as the server has told of them. */
   readonly #known = signal<readonly WireConversation[]>([]);
   readonly #hidden = signal<ReadonlySet<string>>(new Set());
+  readonly #changes = signal<readonly Change[]>([]);
+  /** What is deleted for good; a reply that was on its way then may still have it. */
+  readonly #removed = new Set<string>();
   /** The last of those that were read in the order of use; pinned ones may be older. */
   #oldest: WireConversation | undefined;
+  /** Counts the questions for the newest sessions, so that the reply to an earlier one is not taken. */
+  #turn = 0;
+  #isAsking = false;
+  /** Ends with the last change: what the reader did last is what the server does last. */
+  #changing = Promise.resolve();
   readonly #lastSeen: LastSeen;
 
   constructor(lastSeen: LastSeen) {
     this.#lastSeen = lastSeen;
     this.sessions = computed(() =>
-      this.#known.value.filter(({ id }) => !this.#hidden.value.has(id)),
+      this.#known.value
+        .filter(({ id }) => !this.#hidden.value.has(id))
+        .map((session) => changed(session, this.#changes.value)),
     );
   }
 
   /** Read the newest sessions again; older ones already shown are kept. */
   async refresh(): Promise<void> {
-    await this.#read(async () => {
-      const { page, pinned } = await this.#lastSeen.readList();
-      const last = page.data.at(-1);
-      const older = page.has_more && last !== undefined ? this.#olderThan(last) : [];
-      if (older.length === 0) {
-        this.hasMore.value = page.has_more;
-        this.#oldest = last;
-      }
-      this.#known.value = merge(pinned, [...page.data, ...older]);
-    });
+    const turn = (this.#turn += 1);
+    const isNewest = () => turn === this.#turn;
+    this.#isAsking = true;
+    await this.#read(this.#lastSeen.readList(), (list) => this.#takeNewest(list), isNewest);
+    if (isNewest()) this.#isAsking = false;
   }
 
   async loadMore(): Promise<void> {
-    await this.#read(async () => {
-      const page = await listSessions(this.#oldest?.id);
+    await this.#read(listSessions(this.#oldest?.id), (page) => {
       this.hasMore.value = page.has_more;
       this.#oldest = page.data.at(-1) ?? this.#oldest;
-      this.#known.value = merge(this.#known.value, page.data);
+      this.#take(this.#known.value, page.data);
     });
   }
 
   add(session: WireConversation): void {
-    this.#known.value = merge([session], this.#known.value);
+    this.#take([session], this.#known.value);
+    this.#askAgain();
   }
 
   /** Take a session out of the list, not yet off the server. */
@@ -81,7 +93,8 @@ export class SessionList {
     await deleteSession(sessionId).catch((error: unknown) => {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
     });
-    this.#known.value = this.#known.value.filter(({ id }) => id !== sessionId);
+    this.#removed.add(sessionId);
+    this.#take(this.#known.value, []);
     this.unhide(sessionId);
   }
 
@@ -93,34 +106,70 @@ export class SessionList {
     await this.#change(sessionId, { pinned });
   }
 
-  /** Change what the server then tells anew; the row shows the change at once. */
-  async #change(sessionId: string, change: Partial<WireConversation>): Promise<void> {
-    const before = this.#known.value;
-    const show = (fields: Partial<WireConversation>) => {
-      this.#known.value = this.#known.value.map((session) =>
-        session.id === sessionId ? { ...session, ...fields } : session,
-      );
-    };
-    show(change);
-    const isDone = await this.#read(async () => show(await changeSession(sessionId, change)));
-    if (!isDone) this.#known.value = before;
+  /** Change what the server then tells anew; the list shows the change until then, at once. */
+  async #change(sessionId: string, fields: Change["fields"]): Promise<void> {
+    const change = { sessionId, fields };
+    this.#changes.value = [...this.#changes.value, change];
+    this.#changing = this.#changing.then(() =>
+      this.#read(changeSession(sessionId, fields), (told) => this.#replace(told)),
+    );
+    await this.#changing;
+    this.#changes.value = this.#changes.value.filter((each) => each !== change);
+  }
+
+  #replace(told: WireConversation): void {
+    this.#known.value = this.#known.value.map((each) => (each.id === told.id ? told : each));
+    this.#askAgain();
+  }
+
+  /** A question that is under way may be answered as if what was done meanwhile was not. */
+  #askAgain(): void {
+    if (this.#isAsking) void this.refresh();
+  }
+
+  #takeNewest({ page, pinned, isCopy }: SeenList): void {
+    // What is shown is newer than any copy.
+    if (isCopy && this.isLoaded.value) return;
+    const last = page.data.at(-1);
+    const older = page.has_more && last !== undefined ? this.#olderThan(last) : [];
+    if (older.length === 0) {
+      this.hasMore.value = page.has_more;
+      this.#oldest = last;
+    }
+    this.#take(pinned, [...page.data, ...older]);
+  }
+
+  /** Know the sessions of both lists, as the first one has them, and no others. */
+  #take(first: readonly WireConversation[], then: readonly WireConversation[]): void {
+    this.#known.value = merge(first, then).filter(({ id }) => !this.#removed.has(id));
   }
 
   #olderThan(session: WireConversation): WireConversation[] {
     return this.#known.value.filter(({ updated_at }) => updated_at < session.updated_at);
   }
 
-  async #read(task: () => Promise<void>): Promise<boolean> {
+  /** Have a reply taken, or told why there is none; what is not wanted any more leaves no trace. */
+  async #read<T>(
+    reply: Promise<T>,
+    take: (told: T) => void,
+    isWanted = () => true,
+  ): Promise<void> {
     try {
-      await task();
+      const told = await reply;
+      if (!isWanted()) return;
+      take(told);
       this.problem.value = null;
       this.isLoaded.value = true;
-      return true;
     } catch (error) {
-      this.problem.value = error instanceof Error ? error.message : String(error);
-      return false;
+      if (isWanted()) this.problem.value = error instanceof Error ? error.message : String(error);
     }
   }
+}
+
+/** Return a session as it is once these changes are done. */
+function changed(session: WireConversation, changes: readonly Change[]): WireConversation {
+  const own = changes.filter(({ sessionId }) => sessionId === session.id);
+  return own.reduce((before, { fields }) => ({ ...before, ...fields }), session);
 }
 
 /** Return the id of the session that stands where this one stood once it is gone, or null. */
