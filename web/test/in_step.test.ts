@@ -186,6 +186,15 @@ test("a session deleted in one tab makes room for a new chat in the other", asyn
   expect(second.app.hasMissed.value).toBe(true);
 });
 
+test("a browser whose tabs cannot hear each other has the page all the same", async () => {
+  vi.stubGlobal("BroadcastChannel", undefined);
+
+  const tab = await new Tab().open();
+  await tab.app.renameSession("conv_1", "Otherwise");
+
+  expect(tab.answers).toEqual(["Hi!"]);
+});
+
 test("who logs out in one tab is out in all, and leaves no draft", async () => {
   const first = await new Tab().open();
   await new Tab().open();

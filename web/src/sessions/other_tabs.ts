@@ -1,7 +1,7 @@
 /**
  * What the tabs of one browser tell each other.
  *
- * Owns the channel. A tab hears only what others say.
+ * Owns the channel. A tab hears only what others say; in a browser without channels, nothing.
  */
 
 export type News =
@@ -14,13 +14,14 @@ export type News =
 const channelName = "chatserve";
 
 export class OtherTabs {
-  readonly #channel = new BroadcastChannel(channelName);
+  readonly #channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel(channelName);
 
   listen(onNews: (news: News) => void): void {
+    if (this.#channel === null) return;
     this.#channel.onmessage = ({ data }: MessageEvent<News>) => onNews(data);
   }
 
   tell(news: News): void {
-    this.#channel.postMessage(news);
+    this.#channel?.postMessage(news);
   }
 }
