@@ -1,7 +1,10 @@
 /** A file that an export made: reading it, having it stored, and what became of it in words. */
 
-import { plural, t } from "../i18n/catalogue";
+import { formatBytes, plural, t } from "../i18n/catalogue";
 import { importSessions, type WireImported } from "../wire/api";
+
+/** The service takes no larger one; it need not be read to be told so. */
+const maxFileBytes = 16 * 2 ** 20;
 
 /** Store the sessions of a file, all of them or none; return what became of it, in a sentence. */
 export async function importFile(file: Blob): Promise<string> {
@@ -17,11 +20,20 @@ function outcomeWords(imported: WireImported): string {
 }
 
 async function archiveOf(file: Blob): Promise<object> {
+  if (file.size > maxFileBytes) {
+    const sizes = { size: formatBytes(file.size), limit: formatBytes(maxFileBytes) };
+    throw new Error(t("list.tooLarge", sizes));
+  }
   try {
     const document: unknown = JSON.parse(await file.text());
-    if (typeof document === "object" && document !== null) return document;
+    if (isExport(document)) return document;
   } catch {
     // What is no JSON is no export either.
   }
   throw new Error(t("list.noExport"));
+}
+
+/** Of a mistake within an export the service tells better. */
+function isExport(document: unknown): document is object {
+  return (document as { object?: unknown } | null)?.object === "chatserve.conversations";
 }
