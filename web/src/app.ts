@@ -79,7 +79,6 @@ export class App {
     this.connection = new Connection(openSocket, {
       onLive: () => this.#onLive(),
       onEvent: (event) => this.#feed.onEvent(event),
-      onRefused: (error) => this.login.noteRefusal(error),
     });
     this.#newChat = new NewChat(this.drafts, () => this.#makeSession());
     this.current = signal(this.#newChat.session);

@@ -7,7 +7,7 @@
 
 import { computed, signal } from "@preact/signals";
 
-import { ApiError, logIn, logOut, whoAmI } from "./wire/api";
+import { ApiError, logIn, logOut, watchForKeyNeeded, whoAmI } from "./wire/api";
 import { t } from "./i18n/catalogue";
 import type { WireIdentity } from "./wire/protocol";
 
@@ -44,21 +44,12 @@ export class Login {
   constructor(onLogOut: () => Promise<void>, onChange: () => void) {
     this.#onLogOut = onLogOut;
     this.#onChange = onChange;
+    watchForKeyNeeded(() => this.#askForKey());
   }
 
+  /** Find out who uses the page; without a reply it stays as it was known. */
   async identify(): Promise<void> {
-    try {
-      this.identity.value = await whoAmI();
-    } catch (error) {
-      this.noteRefusal(error);
-    }
-  }
-
-  /** Ask for a key when that is what a request was refused for. */
-  noteRefusal(error: unknown): void {
-    if (!(error instanceof ApiError) || error.status !== 401) return;
-    this.identity.value = null;
-    this.isNeeded.value = true;
+    this.identity.value = await whoAmI().catch(() => this.identity.value);
   }
 
   async logIn(key: string): Promise<void> {
@@ -85,6 +76,11 @@ export class Login {
     }
     await this.#onLogOut();
     this.#onChange();
+  }
+
+  #askForKey(): void {
+    this.identity.value = null;
+    this.isNeeded.value = true;
   }
 }
 

@@ -205,3 +205,32 @@ describe.each([4401, 1008])("a login that the server ends with code %i", (code) 
     expect(await kept()).not.toContain(secret);
   });
 });
+
+describe("a login that has run out", () => {
+  test("is noticed by whatever is asked for next", async () => {
+    const { app } = await visitAnn();
+    user = null;
+
+    await app.list.refresh();
+
+    expect(app.login.isNeeded.value).toBe(true);
+  });
+
+  test("leaves what was sent for after the next one", async () => {
+    const { app } = await visitAnn();
+    app.newChat();
+    app.drafts.set(null, `Another ${secret}`);
+    user = null;
+    await app.sendDraft();
+    await settle();
+    const { value: isNeeded } = app.login.isNeeded;
+    user = ann;
+    await app.login.logIn("csk_1");
+
+    const next = await visit();
+
+    expect(isNeeded).toBe(true);
+    expect(reload).toHaveBeenCalledOnce();
+    expect(next.app.drafts.of(null)).toBe(`Another ${secret}`);
+  });
+});

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
-import { ApiError } from "../src/wire/api";
+import { watchForKeyNeeded } from "../src/wire/api";
 import { Connection } from "../src/wire/connection";
 import { FakeSocket, fakeBrowser } from "./fakes";
 
@@ -9,7 +9,7 @@ let numLive: number;
 let connection: Connection;
 /** What `GET v1/models` is answered by; null: nobody answers. */
 let reply: (() => Response) | null;
-let refusals: ApiError[];
+let onKeyNeeded: ReturnType<typeof vi.fn<() => void>>;
 
 beforeEach(() => {
   fakeBrowser();
@@ -21,7 +21,8 @@ beforeEach(() => {
     return sockets.at(-1) as unknown as WebSocket;
   };
   reply = null;
-  refusals = [];
+  onKeyNeeded = vi.fn<() => void>();
+  watchForKeyNeeded(onKeyNeeded);
   vi.stubGlobal("fetch", async () => {
     if (reply === null) throw new TypeError("Failed to fetch");
     return reply();
@@ -29,7 +30,6 @@ beforeEach(() => {
   connection = new Connection(open, {
     onLive: () => (numLive += 1),
     onEvent: () => undefined,
-    onRefused: (error) => refusals.push(error),
   });
 });
 
@@ -208,7 +208,6 @@ describe("a socket that does not open", () => {
     await vi.advanceTimersByTimeAsync(60_000);
 
     expect(connection.state.value).toEqual({ kind: "refused", reason: "No." });
-    expect(refusals.map((error) => error.status)).toEqual([status]);
     expect(sockets).toHaveLength(1);
   });
 
@@ -243,7 +242,7 @@ describe("a socket that does not open", () => {
     await settle();
 
     expect(connection.state.value).toEqual({ kind: "refused", reason: "this access has ended" });
-    expect(refusals).toHaveLength(1);
+    expect(onKeyNeeded).toHaveBeenCalledOnce();
   });
 });
 

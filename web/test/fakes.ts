@@ -182,6 +182,9 @@ export function fakeStore(): FakeStore {
     if (url.pathname.startsWith("/v1/responses/")) {
       return Response.json({ id: url.pathname.split("/").at(-1), status: "in_progress" });
     }
+    if (url.pathname === "/v1/chatserve/me") {
+      return Response.json({ tenant: "default", user: "local", role: "operator", key_id: null });
+    }
     if (url.pathname === "/v1/models") {
       return Response.json({ data: store.models, has_more: false });
     }

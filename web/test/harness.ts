@@ -34,7 +34,6 @@ export class Harness {
     this.connection = new Connection(() => this.#openSocket(), {
       onLive: () => this.#feed.onLive(),
       onEvent: (event) => this.#feed.onEvent(event),
-      onRefused: () => undefined,
     });
     this.connection.connect();
     this.session = this.makeSession();

@@ -79,7 +79,6 @@ beforeEach(async () => {
   connection = new Connection(brokenSocket, {
     onLive: () => feed.onLive(),
     onEvent: (event) => feed.onEvent(event),
-    onRefused: () => undefined,
   });
   connection.connect();
   await vi.advanceTimersByTimeAsync(1_000);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { ApiError } from "../src/wire/api";
+import { streamAnswer } from "../src/wire/answer_stream";
+import { createSession, deleteSession, listSessions } from "../src/wire/api";
 import { Login } from "../src/login";
 
 interface Reply {
@@ -45,11 +46,32 @@ test("a key is asked for only when the server wants one", async () => {
   expect(login.isNeeded.value).toBe(true);
 });
 
-test("a server that is away asks for no key", () => {
-  login.noteRefusal(new ApiError(0, "unreachable", "The server cannot be reached."));
-  login.noteRefusal(new ApiError(503, "store_unavailable", "The store is away."));
+test.each([
+  ["is away", refusal(503)],
+  ["is somebody else's", { status: 200, body: {} }],
+])("a server that %s asks for no key, and changes nobody", async (_, other) => {
+  reply = { status: 200, body: { tenant: "acme", user: "ann", role: "member", key_id: "key_1" } };
+  await login.identify();
+  reply = other;
+  await login.identify();
 
   expect(login.isNeeded.value).toBe(false);
+  expect(login.owner.value).toBe("acme/ann");
+});
+
+test.each([
+  ["GET", () => listSessions()],
+  ["POST", () => createSession("", "Hello", {})],
+  ["DELETE", () => deleteSession("conv_1")],
+  ["streaming", () => streamAnswer("resp_1", undefined, new AbortController().signal)],
+])("any %s request that is refused for want of a key asks for one", async (_, request) => {
+  reply = { status: 200, body: { tenant: "acme", user: "ann", role: "member", key_id: "key_1" } };
+  await login.identify();
+  reply = refusal(401);
+  await request().catch(() => undefined);
+
+  expect(login.isNeeded.value).toBe(true);
+  expect(login.owner.value).toBe("");
 });
 
 test("a key is sent once, without the blanks around it, and everything begins anew", async () => {

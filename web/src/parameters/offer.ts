@@ -49,7 +49,6 @@ export class Offer {
       this.models.value = listed.filter((model) => model["chatserve:persona"] == null);
       this.problem.value = this.models.value.length === 0 ? t("session.modelLoading") : null;
     } catch (error) {
-      this.#login.noteRefusal(error);
       this.problem.value = error instanceof ApiError ? error.message : String(error);
     }
     const isAwaited = this.problem.value !== null || this.#isAwaited();

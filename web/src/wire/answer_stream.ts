@@ -26,7 +26,7 @@ export function streamAnswer(
 }
 
 export async function cancelAnswer(responseId: string): Promise<void> {
-  await call("POST", `v1/responses/${encodeURIComponent(responseId)}/cancel`);
+  await call("POST", `v1/responses/${encodeURIComponent(responseId)}/cancel`, {});
 }
 
 /** Return a reply whose body is still to come. */

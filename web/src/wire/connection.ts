@@ -52,8 +52,6 @@ export type ConnectionState =
 export interface ConnectionListener {
   onLive(): void;
   onEvent(event: ServerEvent): void;
-  /** A request over HTTP was refused, for the reason that a socket would be. */
-  onRefused(error: ApiError): void;
 }
 
 export class Connection {
@@ -210,7 +208,6 @@ export class Connection {
   }
 
   #noteRefusal(error: ApiError): void {
-    this.#listener.onRefused(error);
     const end = endOf(error);
     const isWaiting = this.#state.value.kind === "reconnecting";
     if (end === null || !isWaiting) return;

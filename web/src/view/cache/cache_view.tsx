@@ -20,7 +20,7 @@ export function CacheView({ app }: { app: App }) {
   const place = app.place.value;
   const tenant = place.kind === "cache" ? place.tenant : null;
   const watch = useMemo(() => new CacheWatch(tenant, app.next.model.peek()?.id ?? null), [tenant]);
-  usePoll(watch.poll, app.login);
+  usePoll(watch.poll);
   return <CachePanes watch={watch} tenant={tenant} />;
 }
 

@@ -7,7 +7,6 @@ import { useMemo } from "preact/hooks";
 
 import type { App } from "../../app";
 import { plural, t } from "../../i18n/catalogue";
-import type { Login } from "../../login";
 import { Poll } from "../../observe/poll";
 import { getOverview } from "../../wire/service_api";
 import type { WireOverview } from "../../wire/overview";
@@ -23,19 +22,19 @@ export function OperatorView({ app }: { app: App }) {
   return (
     <div class="observe">
       <div class="observe-body">
-        {isOperator.value && <Overview login={app.login} />}
+        {isOperator.value && <Overview />}
         {identity.value !== null && !isOperator.value && <p>{t("operator.membersOnly")}</p>}
       </div>
     </div>
   );
 }
 
-function Overview({ login }: { login: Login }) {
+function Overview() {
   /** The last tenant before each page that was gone through; the present page's is the last. */
   const before = useSignal<readonly (string | null)[]>([null]);
   const after = before.value.at(-1) ?? null;
   const poll = useMemo(() => new Poll(() => getOverview(after), intervalMs), [after]);
-  usePoll(poll, login);
+  usePoll(poll);
   const paging: TenantPaging = {
     isFirst: before.value.length === 1,
     onNext: (lastTenant) => (before.value = [...before.value, lastTenant]),
