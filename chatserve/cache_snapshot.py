@@ -15,6 +15,9 @@ FREE, CACHED, PINNED, HELD = ".", "c", "p", "u"
 NUM_FIRST_TOKENS = 32
 """How many tokens of a node are told, for its first words."""
 
+NUM_TOKENS_BEFORE = 8
+"""How many tokens before a node are told, since what begins a turn may end in the node above."""
+
 MAX_HOLDERS = 9
 """A page that so many requests hold, or more, is shown with this number."""
 
@@ -32,8 +35,9 @@ class NodeState:
 
     `node_id` names the place in the tree where it begins, until the engine ends; nobody else can
     compute it. `tenant` is empty for a public node, `user` None for one that not only a user is in.
-    `known_to` are tenant and user of those who may read its tokens, of which the first are here;
-    `pinned_by` the tenants for whom it is pinned. There the empty names are the operator's.
+    `known_to` are tenant and user of those who may read its tokens, of which the first are here,
+    and those before it; `pinned_by` the tenants for whom it is pinned. There the empty names are
+    the operator's.
     """
 
     node_id: int
@@ -47,6 +51,7 @@ class NodeState:
     pinned_by: list[str]
     known_to: list[list[str]]
     first_token_ids: list[int]
+    token_ids_before: list[int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,12 @@ from chatserve.cache.pins import Pins
 from chatserve.cache.radix_node import RadixNode
 from chatserve.cache.radix_tree import RadixTree
 from chatserve.cache.scope import Scope
-from chatserve.cache_snapshot import NUM_FIRST_TOKENS, HiddenNodes, NodeState
+from chatserve.cache_snapshot import (
+    NUM_FIRST_TOKENS,
+    NUM_TOKENS_BEFORE,
+    HiddenNodes,
+    NodeState,
+)
 from chatserve.prefix_digest import HASH_BYTES
 
 MAX_NODES = 4000
@@ -103,7 +108,17 @@ def _describe(node: RadixNode, state: TreeState, pinned_by: list[str], now_s: fl
         pinned_by=pinned_by,
         known_to=[list(owner) for owner in node.known_to],
         first_token_ids=node.key[:NUM_FIRST_TOKENS],
+        token_ids_before=_token_ids_before(node),
     )
+
+
+def _token_ids_before(node: RadixNode) -> list[int]:
+    before: list[int] = []
+    above = node.parent
+    while above is not None and len(before) < NUM_TOKENS_BEFORE:
+        before = above.key[len(before) - NUM_TOKENS_BEFORE :] + before
+        above = above.parent
+    return before
 
 
 def _within_bound(tree: RadixTree, max_nodes: int) -> set[RadixNode] | None:

@@ -5,7 +5,6 @@ Owns the query and the reply. What a viewer may see of a snapshot is decided in 
 
 import asyncio
 import hashlib
-from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -87,8 +86,8 @@ def _worker(
     """Return one worker's entry; its name, which has that of a machine in it, is for operators."""
     viewer = Viewer(identity, snapshot.by_user, only_tenant)
     name = worker_id if viewer.sees_all else _alias(worker_id)
-    text_of = partial(model.encoder.tokenizer.decode, skip_special=True)
-    return {"id": name, "model": model.card.name, **worker_view(snapshot, viewer, text_of)}
+    view = worker_view(snapshot, viewer, model.encoder.turns_in)
+    return {"id": name, "model": model.card.name, **view}
 
 
 def _alias(worker_id: str) -> str:

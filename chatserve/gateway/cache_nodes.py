@@ -34,6 +34,7 @@ class ShownNode:
     idle_s: float | None
     is_pinned: bool
     first_token_ids: list[int] | None
+    token_ids_before: list[int]
     children: list["ShownNode"] = field(default_factory=list)
 
     @property
@@ -103,6 +104,7 @@ def _show(node: NodeState, viewer: Viewer, num_sharers: int) -> ShownNode:
         idle_s=node.idle_s if knows_use else None,
         is_pinned=viewer.is_pinned(node),
         first_token_ids=node.first_token_ids if viewer.may_read(node) else None,
+        token_ids_before=node.token_ids_before,
     )
 
 

@@ -6,31 +6,39 @@ hold, so they are numbered one after the other, anew in each reply; of all other
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from chatserve.cache_snapshot import CacheSnapshot, RunningRequest, StepInterval, page_state
+from chatserve.gateway.cache_alike import Alike, nodes_alike
 from chatserve.gateway.cache_nodes import ShownNode, shown_nodes
 from chatserve.gateway.cache_viewer import Viewer
+from chatserve.text.turns import Turn
 
 MAX_TEXT_LEN = 80
 UNKNOWN = "?"
 """The state of a page that is not the viewer's business."""
 
-TextOf = Callable[[Sequence[int]], str]
+_UNREADABLE: Mapping[str, Any] = {"text": None, "roles": []}
+
+TurnsIn = Callable[[Sequence[int], Sequence[int]], list[Turn]]
 
 
-def worker_view(snapshot: CacheSnapshot, viewer: Viewer, text_of: TextOf) -> dict[str, Any]:
-    """Return what a viewer sees of a worker; `text_of` decodes tokens."""
+def worker_view(snapshot: CacheSnapshot, viewer: Viewer, turns_in: TurnsIn) -> dict[str, Any]:
+    """Return what a viewer sees of a worker.
+
+    `turns_in` reads tokens, given those right before them.
+    """
     requests = [each for each in snapshot.requests if viewer.may_see(each.tenant, each.user)]
     nodes = shown_nodes(snapshot, viewer, requests)
+    alike = nodes_alike(nodes)
     numbers = _own_numbers(nodes, requests) if not viewer.sees_all else None
     copied = [each.copied_page for each in requests if each.copied_page is not None]
     return {
         "taken_at": snapshot.taken_at,
         "page_size": snapshot.page_size,
         "num_pages": snapshot.num_pages,
-        "nodes": [_node(each, viewer, text_of) for each in nodes],
+        "nodes": [_node(each, viewer, alike.get(each.node_id), turns_in) for each in nodes],
         "num_hidden_nodes": sum(
             each.num_nodes for each in snapshot.hidden if viewer.may_see(each.tenant, each.user)
         ),
@@ -41,8 +49,11 @@ def worker_view(snapshot: CacheSnapshot, viewer: Viewer, text_of: TextOf) -> dic
     }
 
 
-def _node(node: ShownNode, viewer: Viewer, text_of: TextOf) -> dict[str, Any]:
-    text = text_of(node.first_token_ids) if node.first_token_ids is not None else None
+def _node(
+    node: ShownNode, viewer: Viewer, alike: Alike | None, turns_in: TurnsIn
+) -> dict[str, Any]:
+    ids = node.first_token_ids
+    words = _words(turns_in(node.token_ids_before, ids)) if ids is not None else _UNREADABLE
     return {
         "id": node.node_id,
         "parent": node.parent_id,
@@ -54,8 +65,21 @@ def _node(node: ShownNode, viewer: Viewer, text_of: TextOf) -> dict[str, Any]:
         "scope": _scope(node, viewer),
         "tenant": node.tenant or None if viewer.sees_all else None,
         "pinned": node.is_pinned,
-        "text": " ".join(text.split())[:MAX_TEXT_LEN] if text is not None else None,
+        "alike": alike._asdict() if alike is not None else None,
+        **words,
     }
+
+
+def _words(turns: Iterable[Turn]) -> dict[str, Any]:
+    """Return the first words on one line, and where in them whose turn begins."""
+    text = ""
+    roles: list[dict[str, Any]] = []
+    for turn in turns:
+        text += " " if text else ""
+        if turn.role is not None and len(text) < MAX_TEXT_LEN:
+            roles.append({"role": turn.role, "at": len(text)})
+        text += " ".join(turn.text.split())
+    return {"text": text[:MAX_TEXT_LEN], "roles": roles}
 
 
 def _scope(node: ShownNode, viewer: Viewer) -> str:

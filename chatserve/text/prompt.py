@@ -26,6 +26,8 @@ from chatserve.text.chat_template import (
 from chatserve.text.prompt_bound import PromptBound
 from chatserve.text.segments import Plain, Segment
 from chatserve.text.tokenizer import Tokenizer
+from chatserve.text.turn_heads import turn_heads
+from chatserve.text.turns import Turn, TurnReader
 
 
 class PromptEncoder:
@@ -41,6 +43,7 @@ class PromptEncoder:
         self._model = card.name
         self._bos_id = self._find_bos_id(card)
         self._template = self._make_template(card)
+        self._turn_reader = self._make_turn_reader()
 
     def prompt_token_ids(self, messages: Sequence[ChatMessage]) -> tuple[int, ...]:
         """Return the prompt that asks for the next answer of a conversation.
@@ -69,6 +72,10 @@ class PromptEncoder:
         self.bound.check_length(len(prompt))
         return self._encoded([Plain(prompt)])
 
+    def turns_in(self, before: Sequence[int], token_ids: Sequence[int]) -> list[Turn]:
+        """Return who says what in a piece of a prompt; `before` are the tokens right before it."""
+        return self._turn_reader.read(before, token_ids)
+
     def _encoded(self, segments: Sequence[Segment]) -> tuple[int, ...]:
         self.bound.check_tokens(segments, self.tokenizer.count)
         return self._with_bos(self.tokenizer.encode_segments(segments))
@@ -96,6 +103,11 @@ class PromptEncoder:
             eos_token=card.eos_token,
             control_tokens=control_tokens,
         )
+
+    def _make_turn_reader(self) -> TurnReader:
+        template, control_tokens = self._template, self.tokenizer.control_tokens
+        heads = {} if template is None else turn_heads(template, control_tokens)
+        return TurnReader(self.tokenizer, heads)
 
     def _with_bos(self, token_ids: list[int]) -> tuple[int, ...]:
         if self._bos_id is None or token_ids[:1] == [self._bos_id]:

@@ -14,7 +14,9 @@ from chatserve.store import keys
 from chatserve.store.connection import Store
 
 TTL_MS = 60_000
-NODE = NodeState(7, None, "acme", "ann", 5, [0, 2], 3, 1.5, ["acme"], [["acme", "ann"]], [1, 2])
+NODE = NodeState(
+    7, None, "acme", "ann", 5, [0, 2], 3, 1.5, ["acme"], [["acme", "ann"]], [1, 2], [9]
+)
 REQUEST = RunningRequest("resp_1", "acme", "ann", 7, True, 9, 4, 4, 0, [0, 3], 3)
 SNAPSHOT = CacheSnapshot(
     taken_at=1767225600.125,

@@ -1,6 +1,6 @@
 """What of a snapshot is there for whom: members learn nothing of anybody else."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from chatserve.engine.api import KeptPrefix
 from chatserve.gateway.cache_view import worker_view
 from chatserve.gateway.cache_viewer import Viewer
 from chatserve.identity import Identity, Role
+from chatserve.text.turns import Turn
 
 ANN = Identity("acme", "ann")
 BOB = Identity("acme", "bob")
@@ -30,7 +31,12 @@ KEPT = (
 def view_of(rig: ObservedRig, identity: Identity, only_tenant: str | None = None) -> dict[str, Any]:
     snapshot = rig.snapshot()
     viewer = Viewer(identity, snapshot.by_user, only_tenant)
-    return worker_view(snapshot, viewer, lambda token_ids: " ".join(map(str, token_ids)))
+    return worker_view(snapshot, viewer, spelled)
+
+
+def spelled(before: Sequence[int], token_ids: Sequence[int]) -> list[Turn]:
+    """Read tokens as their numbers; what stands before them is the role."""
+    return [Turn(" ".join(map(str, before)), " ".join(map(str, token_ids)))]
 
 
 def texts_of(view: dict[str, Any]) -> list[str | None]:
@@ -218,9 +224,25 @@ def test_text_is_cut_and_its_blanks_are_one() -> None:
     rig.run()
     snapshot = rig.snapshot()
 
-    view = worker_view(snapshot, Viewer(ANN, by_user=False), lambda _: "You\n\n are  " + "x" * 100)
+    turns = [Turn("system", "You\n\n are "), Turn("user", "x" * 100), Turn("assistant", "y")]
+    view = worker_view(snapshot, Viewer(ANN, by_user=False), lambda *_: turns)
 
-    assert view["nodes"][0]["text"] == "You are " + "x" * 72
+    (node,) = view["nodes"]
+    assert node["text"] == "You are " + "x" * 72
+    assert node["roles"] == [{"role": "system", "at": 0}, {"role": "user", "at": 8}]
+
+
+def test_equal_beginnings_that_fill_no_page_are_told_to_those_who_may_read_both() -> None:
+    rig = ObservedRig()
+    rig.ask("ann1", [7, 7, 1, 1, 1], "acme", "ann")
+    rig.ask("ann2", [7, 7, 2, 2, 2], "acme", "ann")
+    rig.ask("bob1", [7, 7, 2, 3, 3], "acme", "bob")
+    rig.run()
+
+    first, second, bobs = sorted(view_of(rig, ANN)["nodes"], key=lambda node: node["text"] or "~")
+    assert first["alike"] == {"num_tokens": 2, "node_id": second["id"]}
+    assert second["alike"] == {"num_tokens": 2, "node_id": first["id"]}
+    assert (bobs["text"], bobs["alike"]) == (None, None)
 
 
 @pytest.mark.parametrize("identity", [ANN, ZOE])
