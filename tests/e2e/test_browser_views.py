@@ -53,6 +53,54 @@ def test_pages_of_a_running_request_are_drawn_in_their_order(page: Page, service
     stop(page)
 
 
+def scale_of_tree(page: Page) -> str:
+    transform = page.locator(".tree > g").get_attribute("transform") or ""
+    return transform.rpartition("scale(")[2].rstrip(")")
+
+
+def test_wheel_scrolls_the_page_and_with_ctrl_zooms_the_tree(page: Page) -> None:
+    begin_chat(page, short())
+    send(page, "Is there fog today?")
+    expect_phase(page, "cut")
+    page.get_by_role("link", name="Cache view").click()
+    tree = page.get_by_role("group", name=re.compile("Picture of the prefixes"))
+    node = tree.get_by_role("treeitem").first
+    expect(node).to_be_in_viewport()
+    fitted = scale_of_tree(page)
+
+    tree.hover()
+    with page.expect_event("console", lambda message: message.text == "scrolled"):
+        page.evaluate(
+            "document.querySelector('.observe')"
+            ".addEventListener('scroll', () => console.log('scrolled'), {once: true})"
+        )
+        page.mouse.wheel(0, 300)
+    assert scale_of_tree(page) == fitted
+
+    tree.scroll_into_view_if_needed()
+    tree.hover()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -400)
+    expect(page.locator(f'.tree > g:not([transform$="scale({fitted})"])')).to_be_attached()
+    assert float(scale_of_tree(page)) > float(fitted)
+    for _ in range(9):
+        page.mouse.wheel(0, 900)
+    page.keyboard.up("Control")
+    expect(page.locator(f'.tree > g[transform$="scale({fitted})"]')).to_be_attached()
+    expect(node).to_be_in_viewport()
+
+
+def test_operators_page_fits_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(page.url.partition("#")[0] + "#/operator")
+
+    expect(page.get_by_role("row").filter(has_text="default")).to_contain_text("not limited")
+    sizes = page.locator(".observe, .observe-table").evaluate_all(
+        "all => all.map(each => each.scrollWidth - each.clientWidth)"
+    )
+    assert sizes == [0, 0]
+
+
 def test_operator_sees_workers_and_tenants(page: Page, service_url: str) -> None:
     overview = httpx.get(f"{service_url}/v1/chatserve/overview").json()
 

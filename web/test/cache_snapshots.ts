@@ -19,7 +19,9 @@ export function cacheNode(id: number, parent: number | null, more: Partial<WireC
     scope: "mine",
     tenant: null,
     pinned: false,
+    alike: null,
     text: `Prefix ${id}`,
+    roles: [],
   };
   return { ...node, ...more };
 }

@@ -2,11 +2,12 @@ import { renderToString } from "preact-render-to-string";
 import { beforeEach, describe, expect, test } from "vitest";
 
 import { CacheWatch } from "../src/cache/cache_watch";
+import { layoutTree } from "../src/cache/tree_layout";
 import { CachePanes } from "../src/view/cache/cache_view";
 import { NodeTable } from "../src/view/cache/tree_table";
 import { ApiError } from "../src/wire/api";
 import type { WireCache } from "../src/wire/cache_snapshot";
-import { cacheOf, cacheWorker, runningRequest, treeOf, twoTenants } from "./cache_snapshots";
+import { cacheNode, cacheOf, cacheWorker, runningRequest, treeOf, twoTenants } from "./cache_snapshots";
 
 let watch: CacheWatch;
 
@@ -86,6 +87,44 @@ test("a request of another user is there without a name, and not to be followed"
 
   expect(watch.request.value).toBeNull();
   expect(html).toMatch(/<button[^>]*disabled[^>]*>.*another user/s);
+});
+
+test("the first words of a node say whose they are, as far as that is told", () => {
+  const text = "Be kind. What is 2+2?";
+  const roles = [
+    { role: "system", at: 0 },
+    { role: "user", at: 9 },
+  ] as const;
+  const nodes = [
+    cacheNode(1, null, { text, roles: [...roles] }),
+    cacheNode(2, null, { text: "user 4, of course" }),
+  ];
+  see(cacheOf(cacheWorker({ nodes })));
+
+  const html = render();
+
+  expect(html).toContain('aria-label="System: Be kind. You: What is 2+2?, 64 tokens');
+  expect(html.match(/class="role"[^>]*>(System|You)</g)).toHaveLength(2);
+  expect(html).toContain('aria-label="user 4, of course, 64 tokens');
+});
+
+test("equal beginnings that are not shared are counted, and the legend says why", () => {
+  const nodes = [
+    cacheNode(1, null, { alike: { node_id: 3, num_tokens: 12 } }),
+    cacheNode(2, null),
+    cacheNode(3, null, { alike: { node_id: 1, num_tokens: 12 } }),
+  ];
+  see(cacheOf(cacheWorker()));
+  const without = render();
+  see(cacheOf(cacheWorker({ nodes })));
+
+  const html = render();
+
+  expect(html.match(/64 tokens · 12 in common/g)).toHaveLength(2);
+  expect(html).toContain("those 12 tokens fill no page");
+  expect(html).toContain("Pages of 16 tokens are shared whole");
+  expect(without).not.toContain("Pages of 16 tokens are shared whole");
+  expect(layoutTree(nodes).nodes.map(({ node }) => node.id)).toEqual([1, 3, 2]);
 });
 
 test("the legend explains the scopes that are there", () => {

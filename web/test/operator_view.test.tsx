@@ -59,7 +59,8 @@ describe("the operator's page", () => {
   test("shows what a tenant does, used and may use, with a way to its part of the cache", () => {
     const html = render({ tenants: [tenant] });
 
-    expect(html).toContain("12 requests, 9,000 tokens in, 800 out");
+    expect(html).toContain("12 requests: 9,000 input tokens, 800 output tokens");
+    expect(html).toContain("67% of the input came from the cache");
     expect(html).toContain("60 of 60");
     expect(html).toContain("limit reached");
     expect(html).toContain('href="#/cache?tenant=acme+%26+co"');
@@ -69,8 +70,37 @@ describe("the operator's page", () => {
     const html = render({ tenants: [tenant] });
 
     expect(html).toContain("up to 256");
-    expect(html).toContain("not counted");
+    expect(html).not.toContain("Connections");
     expect(html.match(/class="usage-bar"/g)).toHaveLength(1);
+  });
+
+  test("says nothing of where the input of nobody came from", () => {
+    const usage_today = { requests: 1, input_tokens: 0, cached_tokens: 0, output_tokens: 0 };
+
+    const html = render({ tenants: [{ ...tenant, usage_today }] });
+
+    expect(html).toContain("1 request: 0 input tokens");
+    expect(html).not.toContain("came from the cache");
+  });
+
+  test("names the commands that change what it shows, to be copied", () => {
+    const html = render({ tenants: [tenant] });
+
+    for (const command of ["tenant add", "key add", "tenant set", "prompt add"]) {
+      expect(html.replace(/<\/?span>/g, "")).toMatch(new RegExp(`<code>chatserve ${command} [^<]+`));
+      expect(html).toMatch(new RegExp(`aria-label="Copy chatserve ${command} [^"]*"`));
+    }
+  });
+
+  test("names each figure of a tenant where there is no room for a head of the table", () => {
+    const html = render({ tenants: [tenant] });
+
+    expect([...html.matchAll(/data-column="([^"]+)"/g)].map(([, name]) => name)).toEqual([
+      "Running",
+      "Waiting",
+      "Used today",
+      "Limits",
+    ]);
   });
 
   test("shows a worker's pages, hit rate and beat, and the queue of its model", () => {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 
-import { cornerOf, gridOf, pageAt, paintPages, type PageColours } from "../src/cache/page_grid";
-import { countPages, kindOf, pageKinds } from "../src/cache/page_states";
+import { drawnPages, pageAtPlace, placesOf } from "../src/cache/drawn_pages";
+import { cornerOf, gridOf, paintPages, placeAt, type PageColours } from "../src/cache/page_grid";
+import { countPages, kindOf, kindsFor, pageKinds } from "../src/cache/page_states";
 import { lineOf, stripOf } from "../src/cache/page_strip";
 import { countsInWords, pageWords } from "../src/cache/page_words";
 import { cacheWorker } from "./cache_snapshots";
@@ -19,13 +20,13 @@ describe.each([1, 7, 200, 4_096, 65_536, 300_000])("a grid of %i pages", (numPag
     expect(grid.cell - grid.gap).toBeGreaterThan(0);
   });
 
-  test("finds the page in the middle of its square, and none outside", () => {
+  test("finds the place in the middle of its square, and none outside", () => {
     const last = numPages - 1;
     const corner = cornerOf(grid, last);
 
-    expect(pageAt(grid, corner.x + grid.cell / 2, corner.y + grid.cell / 2)).toBe(last);
-    expect(pageAt(grid, grid.columns * grid.cell + 1, 1)).toBeNull();
-    expect(pageAt(grid, 1, grid.rows * grid.cell + 1)).toBeNull();
+    expect(placeAt(grid, corner.x + grid.cell / 2, corner.y + grid.cell / 2)).toBe(last);
+    expect(placeAt(grid, grid.columns * grid.cell + 1, 1)).toBeNull();
+    expect(placeAt(grid, 1, grid.rows * grid.cell + 1)).toBeNull();
   });
 });
 
@@ -82,10 +83,11 @@ test.each([
 });
 
 describe("a request's pages", () => {
-  const grid = gridOf(1_000, 600, 200);
+  const drawn = drawnPages(cacheWorker(), 600, 200, 1);
+  const { grid } = drawn;
 
   test("stand in logical order, each with its physical square below the strip", () => {
-    const strip = stripOf([4, 0, 7], 300, grid, 2);
+    const strip = stripOf([4, 0, 7], 300, drawn, 2);
 
     expect(strip.boxes.map(({ index, pageId }) => [index, pageId])).toEqual([[0, 4], [1, 0], [2, 7]]);
     for (const { x, y, pageId, target } of strip.boxes) {
@@ -98,12 +100,12 @@ describe("a request's pages", () => {
   test("are numbered as long as there is room", () => {
     const many = Array.from({ length: 512 }, (_, index) => index);
 
-    expect(stripOf([4, 0, 7], 300, grid, 1).isNumbered).toBe(true);
-    expect(stripOf(many, 300, grid, 1).isNumbered).toBe(false);
+    expect(stripOf([4, 0, 7], 300, drawn, 1).isNumbered).toBe(true);
+    expect(stripOf(many, 300, drawn, 1).isNumbered).toBe(false);
   });
 
   test("are led to by lines from box to square", () => {
-    const { boxes, side } = stripOf([4], 300, grid, 1);
+    const { boxes, side } = stripOf([4], 300, drawn, 1);
     const { target } = boxes[0]!;
 
     const line = lineOf(boxes[0]!, side);
@@ -111,4 +113,49 @@ describe("a request's pages", () => {
     expect(line.startsWith(`M${side / 2} ${side}C`)).toBe(true);
     expect(line.endsWith(`${target.x + target.side / 2} ${target.y}`)).toBe(true);
   });
+});
+
+describe("of a pool too large for squares that can be pointed at", () => {
+  const pages = `${".".repeat(9_000)}u2${".".repeat(8_000)}c`;
+  const worker = cacheWorker({ pages, num_pages: pages.length, copied_pages: [9_001] });
+  const drawn = drawnPages(worker, 900, 260, 1);
+
+  test("only the pages in use are drawn, and the rest is a number", () => {
+    expect(drawn.states).toBe("u2c");
+    expect(drawn.numLeft).toBe(17_000);
+    expect(drawn.grid.cell).toBeGreaterThanOrEqual(10);
+  });
+
+  test("a square is that of its page, and the other way round", () => {
+    expect([0, 1, 2, 3].map((place) => pageAtPlace(drawn, place))).toEqual([
+      9_000,
+      9_001,
+      17_002,
+      null,
+    ]);
+    expect(placesOf(drawn, [17_002, 5, 9_000])).toEqual([2, 0]);
+  });
+
+  test("a request's lines lead to the squares of its pages", () => {
+    const { boxes } = stripOf([17_002, 9_000], 300, drawn, 1);
+
+    expect(boxes.map(({ target }) => target.x)).toEqual([
+      cornerOf(drawn.grid, 2).x,
+      cornerOf(drawn.grid, 0).x,
+    ]);
+  });
+});
+
+test("of a small pool every page is drawn, in its place", () => {
+  const drawn = drawnPages(cacheWorker(), 900, 260, 2);
+
+  expect(drawn.numLeft).toBe(0);
+  expect(placesOf(drawn, [4, 9])).toEqual([4, 9]);
+  expect(pageAtPlace(drawn, 7)).toBe(7);
+});
+
+test("who sees all is told what is free, a member only what may be", () => {
+  expect(kindsFor("all")).not.toContain("hidden");
+  expect(kindsFor("tenant")).not.toContain("free");
+  expect(kindsFor("user")).toContain("hidden");
 });

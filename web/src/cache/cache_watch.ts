@@ -30,6 +30,8 @@ export class CacheWatch {
     const worker = this.worker.value;
     return worker === null ? null : silenceS(this.#takings.value, worker.id);
   });
+  /** Whose part the snapshot is. */
+  readonly view = computed(() => this.poll.reading.value?.value.view ?? "tenant");
   readonly workers = computed(() => this.poll.reading.value?.value.workers ?? []);
   readonly #workerId = signal<string | null>(null);
   readonly #requestId = signal<string | null>(null);

@@ -4,7 +4,7 @@
  * Owns the kinds in the order of the legend. How many hold a page is told up to nine.
  */
 
-import type { WireCacheWorker } from "../wire/cache_snapshot";
+import type { CacheViewer, WireCacheWorker } from "../wire/cache_snapshot";
 
 export const pageKinds = [
   "free",
@@ -17,6 +17,12 @@ export const pageKinds = [
   "hidden",
 ] as const;
 export type PageKind = (typeof pageKinds)[number];
+
+/** Return the kinds that a viewer can come upon: whoever sees all is told what is free. */
+export function kindsFor(view: CacheViewer): readonly PageKind[] {
+  const impossible = view === "all" ? "hidden" : "free";
+  return pageKinds.filter((kind) => kind !== impossible);
+}
 
 const kindsOfCharacters: Record<string, PageKind> = {
   ".": "free",

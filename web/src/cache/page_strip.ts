@@ -5,7 +5,8 @@
  * has smaller ones.
  */
 
-import { cornerOf, type PageGrid } from "./page_grid";
+import { placesOf, type DrawnPages } from "./drawn_pages";
+import { cornerOf } from "./page_grid";
 
 const largeBox = 28;
 const smallBox = 12;
@@ -31,11 +32,11 @@ export interface PageStrip {
   height: number;
 }
 
-/** Return the strip over a grid whose pixels are `pixelRatio` to one of the page. */
+/** Return the strip over pages that are drawn with pixels of which `pixelRatio` are one of the browser's. */
 export function stripOf(
   pages: readonly number[],
   width: number,
-  grid: PageGrid,
+  drawn: DrawnPages,
   pixelRatio: number,
 ): PageStrip {
   const isNumbered = pages.length <= maxLargeRows * perRow(largeBox, width);
@@ -43,8 +44,10 @@ export function stripOf(
   const columns = perRow(side, width);
   const step = side + boxGap;
   const height = Math.ceil(pages.length / columns) * step - boxGap + linesHeight;
+  const { grid } = drawn;
+  const places = placesOf(drawn, pages);
   const boxes = pages.map((pageId, index) => {
-    const corner = cornerOf(grid, pageId);
+    const corner = cornerOf(grid, places[index] ?? 0);
     return {
       index,
       pageId,

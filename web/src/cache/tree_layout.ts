@@ -3,7 +3,8 @@
  *
  * Pure: the same snapshot gives the same picture, and a snapshot that differs little gives one
  * that differs little. Siblings stand in the order of the smallest id below them, which neither a
- * new sibling nor a split changes, whichever half of it keeps the id.
+ * new sibling nor a split changes, whichever half of it keeps the id; those that begin alike stand
+ * together.
  *
  *     root ─┬─ [A] ──┬─ [B]      a node's extent is what its subtree takes from top to bottom:
  *           │        └─ [C]      its own row, or the extents of its children, whichever is more;
@@ -17,7 +18,7 @@ export const columnWidth = 264;
 export const rootX = 0;
 const rootWidth = 36;
 const rowHeight = 34;
-const gap = 10;
+const gap = 6;
 const minHeight = 6;
 const maxHeight = 160;
 const minWidth = 10;
@@ -91,7 +92,21 @@ function sortSiblings(placed: readonly PlacedNode[], roots: PlacedNode[]): void 
   }
   for (const siblings of [roots, ...placed.map(({ children }) => children)]) {
     siblings.sort((a, b) => keyOf(a) - keyOf(b));
+    bringTogether(siblings);
   }
+}
+
+/** Let those that begin alike follow the first of them. */
+function bringTogether(siblings: PlacedNode[]): void {
+  const groups = new Map<number, PlacedNode[]>();
+  for (const each of siblings) {
+    const ids = [each.node.id, each.node.alike?.node_id ?? each.node.id];
+    const known = [...new Set(ids.flatMap((id) => groups.get(id) ?? []))];
+    const group = [...known, each];
+    for (const id of [...ids, ...known.map(({ node }) => node.id)]) groups.set(id, group);
+  }
+  const together = new Set(siblings.flatMap(({ node }) => groups.get(node.id) ?? []));
+  siblings.splice(0, siblings.length, ...together);
 }
 
 function measure(placed: readonly PlacedNode[]): Map<PlacedNode, number> {

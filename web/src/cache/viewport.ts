@@ -4,6 +4,7 @@
  * Pure functions from one viewport to the next.
  */
 
+import { margin, minNamedScale } from "./label_size";
 import type { PlacedNode, TreeLayout } from "./tree_layout";
 
 export interface Viewport {
@@ -22,24 +23,33 @@ export interface Point {
   y: number;
 }
 
-const minScale = 0.03;
 const maxScale = 3;
-/** Words are still readable; of a picture that needs less, the middle is shown, where its root is. */
-const minFittingScale = 0.85;
-export const margin = 28;
 
-/** Return the viewport that shows the whole picture, or as much of it as can be read. */
+/**
+ * Return the viewport that shows the whole picture, or as much of it as has names.
+ *
+ * Of a picture that would need a smaller scale, the middle is shown, where its root is.
+ */
 export function fit(picture: Box, box: Box): Viewport {
   const horizontal = (box.width - 2 * margin) / Math.max(1, picture.width);
   const vertical = (box.height - 2 * margin) / Math.max(1, picture.height);
-  const scale = Math.min(1, Math.max(minFittingScale, Math.min(horizontal, vertical)));
+  const scale = Math.min(1, Math.max(minNamedScale, Math.min(horizontal, vertical)));
   const spare = box.height - picture.height * scale;
   return { x: margin, y: spare / 2, scale };
 }
 
+/** Return the viewport no smaller than fitted, moved so that the picture stays in its box. */
+export function bounded(view: Viewport, picture: Box, box: Box): Viewport {
+  const least = fit(picture, box).scale;
+  const scale = Math.min(maxScale, Math.max(least, view.scale));
+  const x = within(view.x, picture.width * scale, box.width);
+  const y = within(view.y, picture.height * scale, box.height);
+  return { x, y, scale };
+}
+
 /** Return the viewport after zooming in or out around a point of the screen. */
-export function zoomAt(view: Viewport, factor: number, at: Point): Viewport {
-  const scale = Math.min(maxScale, Math.max(minScale, view.scale * factor));
+export function zoomAt(view: Viewport, factor: number, at: Point, least: number): Viewport {
+  const scale = Math.min(maxScale, Math.max(least, view.scale * factor));
   const change = scale / view.scale;
   return { x: at.x - (at.x - view.x) * change, y: at.y - (at.y - view.y) * change, scale };
 }
@@ -66,6 +76,12 @@ export function seenNodes(layout: TreeLayout, view: Viewport, box: Box, around: 
   return layout.nodes.filter(
     ({ x, y, height }) => x >= left && x <= right && y + height >= top && y <= bottom,
   );
+}
+
+/** Return where a length begins that fills its box, or is as a whole in it. */
+function within(start: number, length: number, box: number): number {
+  const other = box - margin - length;
+  return Math.min(Math.max(start, Math.min(margin, other)), Math.max(margin, other));
 }
 
 function needed(start: number, end: number, length: number): number {

@@ -7,6 +7,8 @@
 export type CacheViewer = "tenant" | "user" | "all";
 export type NodeScope = "public" | "mine" | "other";
 
+export type SpeakerRole = "system" | "user" | "assistant";
+
 /** One edge of the radix tree; parents come before their children, the root is left out. */
 export interface WireCacheNode {
   id: number;
@@ -23,8 +25,12 @@ export interface WireCacheNode {
   /** Whose it is, where the viewer sees all of them; null for a public one. */
   tenant: string | null;
   pinned: boolean;
+  /** The node beside it that begins with the most equal tokens, where the viewer may read both. */
+  alike: { node_id: number; num_tokens: number } | null;
   /** The first words, where the viewer may read them. */
   text: string | null;
+  /** Where in the text somebody's turn begins, as far as the model's chat template tells it. */
+  roles: { role: SpeakerRole; at: number }[];
 }
 
 export interface WireRunningRequest {

@@ -1,11 +1,12 @@
 /** What is told of the node under the pointer or the focus; screen readers have it as its name. */
 
-import { headOf, linesOf } from "../../cache/node_words";
+import { linesOf } from "../../cache/node_words";
 import type { PlacedNode } from "../../cache/tree_layout";
 import type { Box, Viewport } from "../../cache/viewport";
+import { NodeHead } from "./node_head";
 
 const width = 280;
-const height = 150;
+const height = 190;
 const gap = 10;
 const edge = 8;
 
@@ -29,7 +30,7 @@ export function NodeTooltip({ placed, view, box }: NodeTooltipProps) {
   return (
     <div class="node-tooltip" style={place} aria-hidden="true">
       <p class="head" dir="auto">
-        {headOf(placed.node)}
+        <NodeHead node={placed.node} />
       </p>
       {linesOf(placed.node).map((line) => (
         <p key={line}>{line}</p>

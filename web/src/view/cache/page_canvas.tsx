@@ -7,7 +7,8 @@
 
 import { useEffect, useRef } from "preact/hooks";
 
-import { paintPages, type PageColours, type PageGrid } from "../../cache/page_grid";
+import { placesOf, type DrawnPages } from "../../cache/drawn_pages";
+import { paintPages, type PageColours } from "../../cache/page_grid";
 import type { PageCounts } from "../../cache/page_states";
 import { countsInWords } from "../../cache/page_words";
 import { t } from "../../i18n/catalogue";
@@ -16,21 +17,23 @@ import type { WireCacheWorker } from "../../wire/cache_snapshot";
 interface PageCanvasProps {
   worker: WireCacheWorker;
   counts: PageCounts;
-  grid: PageGrid;
+  drawn: DrawnPages;
   pixelRatio: number;
   legend: { readonly current: Element | null };
 }
 
-export function PageCanvas({ worker, counts, grid, pixelRatio, legend }: PageCanvasProps) {
+export function PageCanvas({ worker, counts, drawn, pixelRatio, legend }: PageCanvasProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
+  const { grid, states } = drawn;
   const width = grid.columns * grid.cell;
   const height = grid.rows * grid.cell;
   useEffect(() => {
     const context = canvas.current?.getContext("2d");
-    if (context == null || legend.current === null) return;
+    if (context == null || legend.current === null || height === 0) return;
     const image = context.createImageData(width, height);
     const pixels = new Uint32Array(image.data.buffer);
-    paintPages(pixels, grid, worker.pages, worker.copied_pages, coloursOf(legend.current));
+    const copied = placesOf(drawn, worker.copied_pages);
+    paintPages(pixels, grid, states, copied, coloursOf(legend.current));
     context.putImageData(image, 0, 0);
   }, [worker, width, height]);
   return (

@@ -6,7 +6,8 @@ import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 
 import type { CacheWatch } from "../../cache/cache_watch";
-import { gridOf, pageAt } from "../../cache/page_grid";
+import { drawnPages, pageAtPlace, type DrawnPages } from "../../cache/drawn_pages";
+import { placeAt } from "../../cache/page_grid";
 import { countPages, type PageCounts } from "../../cache/page_states";
 import { stripOf } from "../../cache/page_strip";
 import { pageWords } from "../../cache/page_words";
@@ -35,7 +36,7 @@ export function PageMapPane({ watch, worker }: PageMapProps) {
         <p>{plural("cache.poolSize", worker.num_pages, { size: worker.page_size })}</p>
       </div>
       <PageMap watch={watch} worker={worker} counts={counts} legend={legend} />
-      <PageLegend counts={counts} list={legend} />
+      <PageLegend view={watch.view.value} counts={counts} list={legend} />
       <RunningRequests watch={watch} worker={worker} />
     </section>
   );
@@ -51,12 +52,14 @@ function PageMap({ watch, worker, counts, legend }: PageMapPictureProps) {
   const { width } = useSize(frame).value;
   const pointed = useSignal<number | null>(null);
   const ratio = globalThis.devicePixelRatio ?? 1;
-  const grid = gridOf(worker.num_pages, Math.floor(width * ratio), gridHeight * ratio);
+  const drawn = drawnPages(worker, Math.floor(width * ratio), gridHeight * ratio, ratio);
+  const { grid } = drawn;
   const request = watch.request.value;
-  const strip = request === null ? null : stripOf(request.pages, width, grid, ratio);
+  const strip = request === null ? null : stripOf(request.pages, width, drawn, ratio);
   const onPoint = (event: PointerEvent) => {
     const { left, top } = (event.currentTarget as Element).getBoundingClientRect();
-    pointed.value = pageAt(grid, (event.clientX - left) * ratio, (event.clientY - top) * ratio);
+    const place = placeAt(grid, (event.clientX - left) * ratio, (event.clientY - top) * ratio);
+    pointed.value = place === null ? null : pageAtPlace(drawn, place);
   };
   return (
     <div class="page-map" ref={frame}>
@@ -70,7 +73,7 @@ function PageMap({ watch, worker, counts, legend }: PageMapPictureProps) {
         <PageCanvas
           worker={worker}
           counts={counts}
-          grid={grid}
+          drawn={drawn}
           pixelRatio={ratio}
           legend={legend}
         />
@@ -84,10 +87,23 @@ function PageMap({ watch, worker, counts, legend }: PageMapPictureProps) {
           copiedPages={worker.copied_pages}
         />
       )}
+      <Rest drawn={drawn} isTold={watch.view.value === "all"} />
       {strip !== null && <p class="map-note">{t("cache.stripMeans")}</p>}
       <p class="map-note" aria-hidden="true">
         {pointed.value === null ? t("cache.pointAtPage") : pageWords(worker, pointed.value)}
       </p>
     </div>
+  );
+}
+
+/** The pages that are not drawn, in a number. */
+function Rest({ drawn, isTold }: { drawn: DrawnPages; isTold: boolean }) {
+  if (drawn.numLeft === 0) return null;
+  const kind = isTold ? "free" : "hidden";
+  return (
+    <p class="page-rest">
+      <span class="swatch page-swatch" data-page={kind} />
+      {plural(isTold ? "cache.restFree" : "cache.restHidden", drawn.numLeft)}
+    </p>
   );
 }

@@ -1,6 +1,9 @@
 /** One node of the tree, and the line to it. */
 
-import { cutTo, figuresOf, headOf, linesOf } from "../../cache/node_words";
+import { Fragment } from "preact";
+
+import { charactersIn, type LabelSize } from "../../cache/label_size";
+import { cutTo, cutTurns, figuresOf, headOf, linesOf, turnsOf } from "../../cache/node_words";
 import {
   columnWidth,
   middleOf,
@@ -10,20 +13,19 @@ import {
 } from "../../cache/tree_layout";
 
 const labelGap = 8;
-/** What a Latin character of a label takes on average. */
-const characterWidth = 6.9;
 const bendWidth = 32;
 const ringGap = 3;
 const maxStroke = 8;
 
 interface TreeNodeProps {
   placed: PlacedNode;
+  size: LabelSize;
   isEntry: boolean;
   onPoint: (isOn: boolean) => void;
   onFocus: (isOn: boolean) => void;
 }
 
-export function TreeNode({ placed, isEntry, onPoint, onFocus }: TreeNodeProps) {
+export function TreeNode({ placed, size, isEntry, onPoint, onFocus }: TreeNodeProps) {
   const { node, x, y, width, height } = placed;
   return (
     <>
@@ -40,7 +42,7 @@ export function TreeNode({ placed, isEntry, onPoint, onFocus }: TreeNodeProps) {
         onFocus={() => onFocus(true)}
         onBlur={() => onFocus(false)}
       >
-        <rect class="reach" x={x} y={middleOf(placed) - 18} width={reachOf(placed)} height="36" />
+        <rect class="reach" x={x} y={middleOf(placed) - 18} width={reachOf(placed, size)} height="36" />
         {node.pinned && (
           <rect
             class="ring"
@@ -53,36 +55,52 @@ export function TreeNode({ placed, isEntry, onPoint, onFocus }: TreeNodeProps) {
         )}
         <rect class="body" x={x} y={y} width={width} height={height} rx="3" />
       </g>
-      <Label placed={placed} />
+      <Label placed={placed} size={size} />
     </>
   );
 }
 
 /**
- * Words above the line to the children, figures below it.
+ * Words above the line to the children, figures below it where there is room.
  *
  * They stand beside the item: its name says more than them, and in whole words.
  */
-function Label({ placed }: { placed: PlacedNode }) {
+function Label({ placed, size }: { placed: PlacedNode; size: LabelSize }) {
   const { node, x, width } = placed;
   const left = x + width + labelGap;
-  const room = reachOf(placed) - width - labelGap;
-  const middle = middleOf(placed);
+  const numCharacters = charactersIn(reachOf(placed, size) - width - labelGap, size);
   return (
-    <g class="label" aria-hidden="true">
-      <text class="words" x={left} y={middle - 5} data-foreign={node.text === null}>
-        {cutTo(node.text ?? node.tenant ?? "", Math.floor(room / characterWidth))}
+    <g
+      class="label"
+      aria-hidden="true"
+      transform={`translate(${left} ${middleOf(placed)}) scale(${size.unit})`}
+    >
+      <text class="words" y={-5} data-foreign={node.text === null}>
+        {node.text === null
+          ? cutTo(node.tenant ?? "", numCharacters)
+          : cutTurns(turnsOf(node), numCharacters).map(({ role, words }, index) => (
+              <Fragment key={index}>
+                {role !== "" && <tspan class="role">{role}</tspan>} {words}{" "}
+              </Fragment>
+            ))}
       </text>
-      <text class="numbers" x={left} y={middle + 14}>
-        {cutTo(figuresOf(node), Math.floor(room / characterWidth))}
-      </text>
+      {size.hasFigures && (
+        <text class="numbers" y="14">
+          {cutTo(figuresOf(node), numCharacters)}
+        </text>
+      )}
     </g>
   );
 }
 
-/** Return how far a node and its words go before the lines to its children bend. */
-function reachOf({ children }: PlacedNode): number {
-  return columnWidth - (children.length === 0 ? labelGap : bendWidth);
+/**
+ * Return how far a node and its words go: until the lines to its children bend.
+ *
+ * Beside a leaf there is nothing, so that its words have the room of a column on the screen.
+ */
+function reachOf({ x, children }: PlacedNode, { unit, end }: LabelSize): number {
+  if (children.length > 0) return columnWidth - bendWidth;
+  return Math.max(columnWidth, Math.min(columnWidth * unit, end - x)) - labelGap;
 }
 
 /** The line to a node from its parent: as wide as requests share it. */

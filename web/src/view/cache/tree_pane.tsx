@@ -31,7 +31,7 @@ export function TreePane({ worker, layout }: TreePaneProps) {
       ) : (
         <>
           <TreePicture layout={layout} />
-          <TreeLegend nodes={worker.nodes} />
+          <TreeLegend nodes={worker.nodes} pageSize={worker.page_size} />
           <TreeTable nodes={worker.nodes} />
         </>
       )}

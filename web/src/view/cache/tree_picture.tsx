@@ -1,8 +1,9 @@
-/** The radix tree as a picture: moved by wheel, pointer and keys, walked through by keys. */
+/** The radix tree as a picture: moved by pointer and keys, walked through by keys. */
 
 import { useSignal, type Signal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
+import { labelSizeAt } from "../../cache/label_size";
 import {
   columnWidth,
   rootX,
@@ -17,7 +18,6 @@ import { NodeTooltip } from "./node_tooltip";
 import { NodeLink, TreeNode } from "./tree_node";
 import { usePanZoom, zoomFactor, type PanZoom } from "./use_pan_zoom";
 
-const minLabelScale = 0.55;
 const around: Box = { width: columnWidth, height: 60 };
 
 export function TreePicture({ layout }: { layout: TreeLayout }) {
@@ -48,7 +48,11 @@ export function TreePicture({ layout }: { layout: TreeLayout }) {
     if (isArrowOfNode || panZoom.onKey(event.key)) event.preventDefault();
   };
   return (
-    <div class="tree-frame">
+    <>
+      <div class="tree-tools">
+        <p>{t("cache.treeHint")}</p>
+        <ZoomButtons panZoom={panZoom} />
+      </div>
       <div
         class="tree-picture"
         ref={frame}
@@ -61,8 +65,7 @@ export function TreePicture({ layout }: { layout: TreeLayout }) {
         <Tree layout={layout} box={box} panZoom={panZoom} looks={looks} />
         {shown !== null && <NodeTooltip placed={shown} view={panZoom.view} box={box} />}
       </div>
-      <ZoomButtons panZoom={panZoom} />
-    </div>
+    </>
   );
 }
 
@@ -93,6 +96,7 @@ interface TreeProps {
 
 function Tree({ layout, box, panZoom, looks }: TreeProps) {
   const { x, y, scale } = panZoom.view;
+  const size = labelSizeAt(scale, box.width);
   const seen = seenNodes(layout, panZoom.view, box, around);
   // Tab leads to a node that is drawn, so that it leads to one at all.
   const entry = seen.find(({ node }) => node.id === looks.entry.value) ?? seen[0];
@@ -101,7 +105,7 @@ function Tree({ layout, box, panZoom, looks }: TreeProps) {
     if (nodeId !== null) looks.entry.value = nodeId;
   };
   return (
-    <svg class="tree" data-labels={scale >= minLabelScale} width="100%" height="100%">
+    <svg class="tree" width="100%" height="100%">
       <g transform={`translate(${x} ${y}) scale(${scale})`}>
         <g aria-hidden="true">
           <circle class="root" cx={rootX} cy={layout.height / 2} r="4" />
@@ -114,6 +118,7 @@ function Tree({ layout, box, panZoom, looks }: TreeProps) {
             <TreeNode
               key={each.node.id}
               placed={each}
+              size={size}
               isEntry={each === entry}
               onPoint={(isOn) => (looks.pointed.value = isOn ? each.node.id : null)}
               onFocus={(isOn) => onFocus(isOn ? each.node.id : null)}

@@ -7,6 +7,7 @@ import { ownerOf } from "../../cache/node_words";
 import { formatAge } from "../../i18n/age";
 import { formatCount, plural, t } from "../../i18n/catalogue";
 import type { WireCacheNode } from "../../wire/cache_snapshot";
+import { NodeHead } from "./node_head";
 
 const rowsAtOnce = 100;
 const notTold = "–";
@@ -91,7 +92,11 @@ function NodeRow({ node }: { node: WireCacheNode }) {
   return (
     <tr>
       <th scope="row" class="words" dir="auto">
-        {node.text ?? <span class="quiet-words">{t("cache.unreadable")}</span>}
+        {node.text === null ? (
+          <span class="quiet-words">{t("cache.unreadable")}</span>
+        ) : (
+          <NodeHead node={node} />
+        )}
       </th>
       <td>{ownerOf(node)}</td>
       <td class="number">{formatCount(node.num_tokens)}</td>

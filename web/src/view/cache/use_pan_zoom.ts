@@ -1,14 +1,14 @@
 /**
- * Moving a picture by wheel, pointers and keys.
+ * Moving a picture by pointers and keys, and zooming it by Ctrl and wheel, or two fingers.
  *
  * Owns the viewport that the viewer made; until then the picture is fitted to its box, and again
- * when the viewer asks for it.
+ * when the viewer asks for it. The wheel alone, and one finger up or down, scroll the page.
  */
 
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 
-import { fit, panBy, zoomAt, type Box, type Point, type Viewport } from "../../cache/viewport";
+import { bounded, fit, panBy, zoomAt, type Box, type Point, type Viewport } from "../../cache/viewport";
 
 const keyZoom = 1.25;
 const keyPan = 60;
@@ -42,11 +42,12 @@ export const zoomFactor = keyZoom;
 export function usePanZoom(picture: Box, box: Box): PanZoom {
   const chosen = useSignal<Viewport | null>(null);
   const pointers = useRef(new Map<number, Point>()).current;
-  const view = chosen.value ?? fit(picture, box);
-  const now = () => chosen.peek() ?? view;
-  const show = (next: Viewport) => (chosen.value = next);
+  const fitted = fit(picture, box);
+  const view = chosen.value === null ? fitted : bounded(chosen.value, picture, box);
+  const now = () => bounded(chosen.peek() ?? fitted, picture, box);
+  const show = (next: Viewport) => (chosen.value = bounded(next, picture, box));
   const zoom = (factor: number, at = { x: box.width / 2, y: box.height / 2 }) =>
-    show(zoomAt(now(), factor, at));
+    show(zoomAt(now(), factor, at, fitted.scale));
   const fitAgain = () => (chosen.value = null);
   const onKey = (key: string) => {
     const pan = pans[key];
@@ -60,6 +61,8 @@ export function usePanZoom(picture: Box, box: Box): PanZoom {
   const onPointerUp = (event: PointerEvent) => void pointers.delete(event.pointerId);
   const handlers = {
     onWheel: (event: WheelEvent) => {
+      // A touchpad's pinch comes as a wheel with Ctrl.
+      if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
       zoom(Math.exp(-event.deltaY * wheelZoom), pointOf(event));
     },
@@ -75,8 +78,15 @@ export function usePanZoom(picture: Box, box: Box): PanZoom {
       (event.currentTarget as Element).setPointerCapture(event.pointerId);
       const other = [...pointers].find(([id]) => id !== event.pointerId)?.[1];
       pointers.set(event.pointerId, point);
-      if (other === undefined) show(panBy(now(), point.x - before.x, point.y - before.y));
-      else zoom(distance(point, other) / Math.max(1, distance(before, other)), other);
+      const [x, y] = [point.x - before.x, point.y - before.y];
+      if (other === undefined) {
+        show(panBy(now(), x, y));
+        return;
+      }
+      // Each of two fingers moves the point between them half as far.
+      const moved = panBy(now(), x / 2, y / 2);
+      const factor = distance(point, other) / Math.max(1, distance(before, other));
+      show(zoomAt(moved, factor, between(point, other), fitted.scale));
     },
     onPointerUp,
     onPointerCancel: onPointerUp,
@@ -87,6 +97,10 @@ export function usePanZoom(picture: Box, box: Box): PanZoom {
 function pointOf(event: MouseEvent): Point {
   const { left, top } = (event.currentTarget as Element).getBoundingClientRect();
   return { x: event.clientX - left, y: event.clientY - top };
+}
+
+function between(a: Point, b: Point): Point {
+  return { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 };
 }
 
 function distance(a: Point, b: Point): number {

@@ -12,6 +12,7 @@ import { getOverview } from "../../wire/service_api";
 import type { WireOverview } from "../../wire/overview";
 import { ProblemNotice } from "../observe/problem_notice";
 import { usePoll } from "../observe/use_poll";
+import { ChangesPane } from "./changes_pane";
 import { TenantsPane, type TenantPaging } from "./tenants_pane";
 import { WorkersPane } from "./workers_pane";
 
@@ -62,6 +63,7 @@ export function OverviewPanes({ poll, paging }: OverviewPanesProps) {
           <Gateway gateway={overview.gateway} />
           <WorkersPane workers={overview.workers} queues={overview.queues} />
           <TenantsPane tenants={overview.tenants} hasMore={overview.has_more} paging={paging} />
+          <ChangesPane />
         </>
       )}
     </>

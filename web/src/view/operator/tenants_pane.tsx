@@ -1,6 +1,6 @@
 /** Each tenant's load, what it used today, and how much of its limits. */
 
-import { formatCount, t } from "../../i18n/catalogue";
+import { formatCount, formatShare, plural, t } from "../../i18n/catalogue";
 import { quotaName } from "../../operator/limits";
 import { hashOfCache } from "../../router";
 import type { WireTenantOverview } from "../../wire/overview";
@@ -60,7 +60,7 @@ export function TenantsPane({ tenants, hasMore, paging }: TenantsPaneProps) {
 function Tenants({ tenants }: { tenants: readonly WireTenantOverview[] }) {
   return (
     <div class="observe-table">
-      <table>
+      <table class="tenants">
         <thead>
           <tr>
             <th scope="col">{t("operator.tenant")}</th>
@@ -69,9 +69,6 @@ function Tenants({ tenants }: { tenants: readonly WireTenantOverview[] }) {
             </th>
             <th scope="col" class="number">
               {t("operator.waiting")}
-            </th>
-            <th scope="col" class="number">
-              {t("operator.connections")}
             </th>
             <th scope="col">{t("operator.today")}</th>
             <th scope="col">{t("operator.limits")}</th>
@@ -102,22 +99,24 @@ function TenantRow({ tenant }: { tenant: WireTenantOverview }) {
           {t("operator.cache")}
         </a>
       </th>
-      <td class="number">{formatCount(tenant.requests_running)}</td>
-      <td class="number">{formatCount(tenant.requests_queued)}</td>
-      <td class="number">
-        {tenant.connections === null ? t("operator.notCounted") : formatCount(tenant.connections)}
+      <td class="number" data-column={t("operator.running")}>
+        {formatCount(tenant.requests_running)}
       </td>
-      <td class="today">
-        {t("operator.usage", {
-          requests: formatCount(requests),
+      <td class="number" data-column={t("operator.waiting")}>
+        {formatCount(tenant.requests_queued)}
+      </td>
+      <td class="today" data-column={t("operator.today")}>
+        {plural("operator.usage", requests, {
           input: formatCount(input_tokens),
           output: formatCount(output_tokens),
         })}
-        <span class="of-cache">
-          {t("operator.usageCached", { cached: formatCount(cached_tokens) })}
-        </span>
+        {input_tokens > 0 && (
+          <span class="of-cache">
+            {t("operator.usageCached", { share: formatShare(cached_tokens / input_tokens) })}
+          </span>
+        )}
       </td>
-      <td>
+      <td data-column={t("operator.limits")}>
         {limits.length === 0 ? (
           <span class="quiet-words">{t("operator.unlimited")}</span>
         ) : (
