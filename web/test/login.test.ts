@@ -29,6 +29,25 @@ beforeEach(() => {
 
 afterEach(() => vi.unstubAllGlobals());
 
+/** Give the page storage of every kind that a script can write to; return all that is written. */
+function watchStorage(): unknown[] {
+  const written: unknown[] = [];
+  const note = (...what: unknown[]) => written.push(...what);
+  const storage = { getItem: () => null, setItem: note };
+  vi.stubGlobal("localStorage", storage);
+  vi.stubGlobal("sessionStorage", storage);
+  vi.stubGlobal("history", { replaceState: note, pushState: note });
+  vi.stubGlobal("indexedDB", { open: note });
+  vi.stubGlobal("caches", { open: note });
+  vi.stubGlobal("document", {
+    baseURI: "http://localhost/",
+    set cookie(text: string) {
+      note(text);
+    },
+  });
+  return written;
+}
+
 function refusal(status: number): Reply {
   return { status, body: { error: { code: "c", message: "No." } } };
 }
@@ -81,6 +100,17 @@ test("a key is sent once, without the blanks around it, and everything begins an
 
   expect(sent).toEqual([{ path: "/v1/chatserve/login", body: '{"key":"csk_1"}' }]);
   expect(onChange).toHaveBeenCalledOnce();
+});
+
+test.each([200, 401])("a key is kept nowhere, whether it is taken or refused (%i)", async (status) => {
+  const written = watchStorage();
+  reply = status === 200 ? { status, body: {} } : refusal(status);
+
+  await login.logIn("csk_1");
+
+  expect(written).toEqual([]);
+  expect(sent).toHaveLength(1);
+  expect(onChange).toHaveBeenCalledTimes(status === 200 ? 1 : 0);
 });
 
 test.each([

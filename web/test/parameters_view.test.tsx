@@ -34,6 +34,11 @@ afterEach(() => {
 
 const nothing = () => undefined;
 
+/** Return how much of the bar's hundred parts is drawn as cached, or as computed behind it. */
+function widthOf(part: string, html: string): number {
+  return Number(new RegExp(`<rect class="${part}" width="([\\d.]+)"`).exec(html)?.[1]);
+}
+
 function control(described: WireSamplingField, changed: SamplingValues = {}): string {
   return renderToString(
     <ParameterControl field={described} changed={changed} onChange={nothing} onReset={nothing} />,
@@ -132,6 +137,25 @@ test("a model that was chosen and is away is named in the picker", async () => {
 describe("the line under an answer", () => {
   const figures = (answer: Answer) => renderToString(<Figures answer={answer} onInspect={nothing} />);
   const prompt = { total: 40, cached: 32 };
+
+  test("shows the response's own figures, each with its name", () => {
+    const html = figures(storedAnswer({ prompt, usage, timings }));
+
+    const shown = [...html.matchAll(/<span[^>]*>([^<]+)<\/span>/g)].map(([, words]) => words);
+    expect(shown.slice(0, 4)).toEqual(["32 of 40 prompt tokens cached", "queue 2 ms", "TTFT 32 ms", "61 tokens/s"]);
+  });
+
+  test.each([
+    [0, 40, 0],
+    [10, 40, 25],
+    [32, 40, 80],
+    [40, 40, 100],
+  ])("has a bar in which %i tokens of %i are cached", (cached, total, share) => {
+    const html = figures(storedAnswer({ prompt: { total, cached }, usage, timings }));
+
+    expect(widthOf("computed", html)).toBe(100);
+    expect(widthOf("cached", html)).toBe(share);
+  });
 
   test("has the time in the queue where there was one", () => {
     expect(figures(storedAnswer({ prompt, usage, timings }))).toContain("queue 2 ms");
