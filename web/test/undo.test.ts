@@ -12,6 +12,11 @@ const removal = (words: string, commit: () => Promise<void> = async () => undefi
   commit,
 });
 const refused = (words: string) => removal(words, async () => Promise.reject(new Error("no")));
+const spied = (words: string) => ({
+  ...removal(words),
+  restore: vi.fn(() => undefined),
+  commit: vi.fn(async () => undefined),
+});
 
 test("a removal is final when its time is over", async () => {
   const commit = vi.fn(async () => undefined);
@@ -23,6 +28,43 @@ test("a removal is final when its time is over", async () => {
 
   expect(commit).toHaveBeenCalledOnce();
   expect(undo.offer.value).toBeNull();
+});
+
+test("a removal is final as soon as another follows, and only the other can be taken back", () => {
+  const [first, second] = [spied("first"), spied("second")];
+  const undo = new Undo();
+
+  undo.add(first);
+  undo.add(second);
+  undo.undo();
+
+  expect(first.commit).toHaveBeenCalledOnce();
+  expect(first.restore).not.toHaveBeenCalled();
+  expect(second.restore).toHaveBeenCalledOnce();
+});
+
+test("what was taken back is never final", async () => {
+  const kept = spied("kept");
+  const undo = new Undo();
+  undo.add(kept);
+
+  undo.undo();
+  undo.finish();
+  await vi.advanceTimersByTimeAsync(20_000);
+
+  expect(kept.restore).toHaveBeenCalledOnce();
+  expect(kept.commit).not.toHaveBeenCalled();
+  expect(undo.offer.value).toBeNull();
+});
+
+test("what could not be removed is shown again", async () => {
+  const refusedOne = { ...refused("stays"), restore: vi.fn() };
+  const undo = new Undo();
+  undo.add(refusedOne);
+
+  await vi.advanceTimersByTimeAsync(8_000);
+
+  expect(refusedOne.restore).toHaveBeenCalledOnce();
 });
 
 test("what went wrong is said for a moment", async () => {
