@@ -6,17 +6,21 @@ A conversation of 500 messages of 2 kB of Markdown is imported and opened by its
 reload. Measured in Chromium, by the page's own clock:
 
     load      from the navigation to the frame in which the last answer is drawn as Markdown
-    typing    from each key in the composer to the frame after it: median and worst of 60 keys
+    typing    from each key in the composer to the frame after it: median, 95th percentile and
+              worst of 60 keys
     turn      the longest the page was busy at a stretch while an answer streamed below it all
 
-The targets are a second for the load and 50 ms for a key. What a browser's long task API reports is
-the stretch; it counts from 50 ms.
+The first visit is that of a browser that has nothing of the page yet; the others find its files
+there. The targets are a second for the load and 50 ms for a key, each time: they hold when the
+worst visit and the worst key keep them, and the exit status is 1 when one of them does not. What a
+browser's long task API reports is the stretch; it counts from 50 ms.
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 import httpx
@@ -89,6 +93,7 @@ class Visit:
 
     load_ms: float
     key_median_ms: float
+    key_p95_ms: float
     key_worst_ms: float
     longest_task_ms: float
 
@@ -125,7 +130,8 @@ def visit(page: Page, cdp: CDPSession, url: str, slowdown: float) -> Visit:
     page.evaluate(_WATCH_TASKS)
     longest = _stream(page)
     cdp.send("Emulation.setCPUThrottlingRate", {"rate": 1})
-    return Visit(load_ms, median(delays), max(delays), longest)
+    p95 = quantiles(delays, n=20, method="inclusive")[-1]
+    return Visit(load_ms, median(delays), p95, max(delays), longest)
 
 
 def _stream(page: Page) -> float:
@@ -137,10 +143,10 @@ def _stream(page: Page) -> float:
     return max(tasks, default=0.0)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print and record."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print and record; return 1 when a target is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--repetitions", type=int, default=5, help="visits after the first one")
     parser.add_argument("--port", type=int, default=8766)
     parser.add_argument("--slowdown", type=float, default=4.0)
     options = parser.parse_args(arguments)
@@ -158,23 +164,49 @@ def main(arguments: Sequence[str] | None = None) -> None:
             url = f"{address}/#/c/{session_id}"
             visits = [
                 visit(page, cdp, url, options.slowdown) for _ in range(options.repetitions + 1)
-            ][1:]
+            ]
             browser.close()
-    _report(visits, options.slowdown)
+    missed = missed_targets(visits)
+    _report(visits, missed, options.slowdown)
+    return 1 if missed else 0
 
 
-def _report(visits: Sequence[Visit], slowdown: float) -> None:
-    middle = Visit(*(median(getattr(each, name) for each in visits) for name in Visit.__slots__))
+def missed_targets(visits: Sequence[Visit]) -> list[str]:
+    """Return in words which targets a visit has missed, and by which figure."""
+    figures = {
+        "load": (max(each.load_ms for each in visits), LOAD_TARGET_MS),
+        "key": (max(each.key_worst_ms for each in visits), KEY_TARGET_MS),
+    }
+    return [
+        f"{name} took {worst_ms:.0f} ms, and {target_ms} are the target"
+        for name, (worst_ms, target_ms) in figures.items()
+        if worst_ms >= target_ms
+    ]
+
+
+def _report(visits: Sequence[Visit], missed: Sequence[str], slowdown: float) -> None:
+    first, *later = visits
     print(
         f"{NUM_MESSAGES} messages of {len(_MESSAGE):,} characters, processor {slowdown:g}x slower"
     )
-    print(f"load           {middle.load_ms:7.0f} ms  (target {LOAD_TARGET_MS})")
-    print(f"key, median    {middle.key_median_ms:7.1f} ms  (target {KEY_TARGET_MS})")
-    print(f"key, worst     {middle.key_worst_ms:7.1f} ms")
-    print(f"longest task   {middle.longest_task_ms:7.0f} ms  while an answer streams")
-    path = write_record("page", {"slowdown": slowdown, "visits": [asdict(each) for each in visits]})
+    print(f"{'in ms':28}{'first visit':>12}{'later, median':>15}{'worst':>8}{'target':>8}")
+    for name, words, target_ms in (
+        ("load_ms", "load", LOAD_TARGET_MS),
+        ("key_median_ms", "key, median", KEY_TARGET_MS),
+        ("key_p95_ms", "key, 95th percentile", KEY_TARGET_MS),
+        ("key_worst_ms", "key, worst", KEY_TARGET_MS),
+        ("longest_task_ms", "longest task in a stream", None),
+    ):
+        usual = median(getattr(each, name) for each in later or visits)
+        worst = max(getattr(each, name) for each in visits)
+        print(
+            f"{words:28}{getattr(first, name):12.0f}{usual:15.0f}{worst:8.0f}{target_ms or '':>8}"
+        )
+    figures = {"first_visit": asdict(first), "later_visits": [asdict(each) for each in later]}
+    path = write_record("page", {"slowdown": slowdown, **figures, "missed_targets": [*missed]})
     print(f"recorded in {path}")
+    print("\n".join(f"missed: {words}" for words in missed) or "the targets hold")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
