@@ -8,6 +8,7 @@ them, `short(n)` ones are cut after n tokens.
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
 
@@ -17,9 +18,16 @@ Fields = Mapping[str, object]
 
 # Before it has so many tokens, nothing but a stop ends an answer.
 LONG: Fields = {"max_output_tokens": 3000, "min_tokens": 3000}
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 360, "height": 740},
+    "has_touch": True,
+    "is_mobile": True,
+}
+
 ENDED = "completed|stopped|cut"
 
 NOTHING = r"(?!)"
+NO_KEY = "status of 401"
 
 # Timers of some lengths go off after others: {before: after}, in milliseconds.
 RETIME = """(lengths) => {
@@ -29,6 +37,13 @@ RETIME = """(lengths) => {
     }
 }"""
 UNDO_MS = 8_000
+
+# What the content security policy has refused is said aloud, in whatever tab it was.
+TELL_VIOLATIONS = """
+document.addEventListener("securitypolicyviolation", (event) => {
+    console.error(`policy: ${event.violatedDirective}: ${event.blockedURI || event.sample}`);
+});
+"""
 
 FILLED_CLIPBOARD = """async () => {
     for (;;) {
@@ -47,8 +62,10 @@ KEPT = """async () => {
     const tables = [];
     for (const { name } of await indexedDB.databases()) {
         const database = await asked(indexedDB.open(name));
-        for (const table of database.objectStoreNames)
-            tables.push(await asked(database.transaction(table).objectStore(table).getAll()));
+        for (const table of database.objectStoreNames) {
+            const store = database.transaction(table).objectStore(table);
+            tables.push(await asked(store.getAllKeys()), await asked(store.getAll()));
+        }
         database.close();
     }
     const replies = [];
@@ -89,6 +106,7 @@ def open_context(
         if message.type in ("error", "warning"):
             note(message.text)
 
+    context.add_init_script(TELL_VIOLATIONS)
     context.on("console", note_message)
     context.on("weberror", lambda error: note(str(error.error)))
     context.set_default_timeout(ANSWER_MS)
@@ -121,12 +139,12 @@ def open_page(
 @contextmanager
 def open_login(browser: Browser, url: str, **options: object) -> Iterator[Page]:
     """The page as a service shows it that wants a key."""
-    page = browser.new_page(base_url=url, **options)  # type: ignore[arg-type]
-    page.route("**/v1/chatserve/me", lambda route: route.fulfill(status=401, json={}))
-    page.goto("/")
-    expect(page.get_by_label("Your key")).to_be_visible()
-    yield page
-    page.close()
+    with open_context(browser, url, allowed=NO_KEY, **options) as context:
+        page = context.new_page()
+        page.route("**/v1/chatserve/me", lambda route: route.fulfill(status=401, json={}))
+        page.goto("/")
+        expect(page.get_by_label("Your key")).to_be_visible()
+        yield page
 
 
 def begin_chat(page: Page, answers: Fields) -> None:
@@ -219,6 +237,22 @@ def say(page: Page, text: str) -> None:
     send(page, text)
     let_it_begin(page)
     stop(page)
+
+
+def say_by_button(page: Page, text: str) -> None:
+    """Say something as it is done where Enter makes a line."""
+    composer(page).fill(text)
+    with new_answer(page):
+        page.get_by_role("button", name="Send").click()
+    let_it_begin(page)
+    stop(page)
+
+
+def show_list(page: Page) -> None:
+    navigation = page.get_by_role("navigation", name="Conversations")
+    if navigation.count() == 0:
+        page.get_by_role("button", name="Show conversations").click()
+    expect(navigation).to_be_visible()
 
 
 def shown_text(page: Page) -> str:

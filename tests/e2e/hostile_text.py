@@ -2,10 +2,12 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Dialog, Page
+from e2e.chat_page import open_context
+from playwright.sync_api import Browser, Dialog, Page
 
 CORPUS: list[str] = json.loads(
     (Path(__file__).parents[2] / "web" / "test" / "xss_corpus.json").read_text()
@@ -37,6 +39,18 @@ def in_batches(size: int) -> list[str]:
     """Return the whole corpus, in texts of so many pieces each."""
     starts = range(0, len(CORPUS), size)
     return ["\n\n".join(CORPUS[start : start + size]) for start in starts]
+
+
+# What the tool that drives the browser says of its own doing.
+WORKER_BLOCKED = "Service Worker registration blocked"
+
+
+@contextmanager
+def open_watched(browser: Browser, url: str, *, allowed: str) -> "Iterator[Watched]":
+    """A page that is watched, of a browser that complains of nothing but what is allowed."""
+    allowed = f"{allowed}|{WORKER_BLOCKED}"
+    with open_context(browser, url, allowed=allowed, service_workers="block") as context:
+        yield Watched(context.new_page(), url)
 
 
 class Watched:

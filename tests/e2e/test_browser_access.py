@@ -2,58 +2,28 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
-from e2e.archive import conversation, import_conversations, message
 from e2e.chat_page import (
     ANSWER_MS,
     LONG,
-    actions_of_last_said,
+    PHONE,
     composer,
     expect_phase,
     last_answer,
     let_it_begin,
     new_answer,
-    open_login,
     open_page,
     said,
     say,
+    say_by_button,
     send,
+    show_list,
     stop,
 )
 from playwright.sync_api import Browser, Page, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
-
-AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
-PHONE: dict[str, Any] = {
-    "viewport": {"width": 360, "height": 740},
-    "has_touch": True,
-    "is_mobile": True,
-}
-# Colours in the middle of a change are neither those before nor those after it.
-STILL = {"reduced_motion": "reduce"}
-LOOKS: list[dict[str, Any]] = [
-    {"color_scheme": "light", **STILL},
-    {"color_scheme": "dark", **STILL},
-    {"color_scheme": "light", **STILL, **PHONE},
-    {"color_scheme": "dark", **STILL, **PHONE},
-]
-LOOK_NAMES = ["light", "dark", "light phone", "dark phone"]
-RICH_ANSWER = """A *lighthouse* keeper counts ships.
-
-```python
-def count(ships: list[str]) -> int:
-    return len(ships)  # all of them
-```
-
-| Ship | Length |
-|---|---:|
-| Aurora | 31 m |
-
-The mean is $$\\bar{x} = \\frac{1}{n} \\sum_i x_i$$, with [its source](https://example.org)."""
 
 # Touch targets that are too small; what stands in a line of text may be (WCAG 2.2, 2.5.8).
 SMALL_TARGETS = """() => [...document.querySelectorAll("button, select, textarea, summary, nav a")]
@@ -67,106 +37,6 @@ SMALL_TARGETS = """() => [...document.querySelectorAll("button, select, textarea
 def phone(browser: Browser, service_url: str) -> Iterator[Page]:
     with open_page(browser, service_url, answers=LONG, **PHONE) as page:
         yield page
-
-
-def violations(page: Page, look: dict[str, Any]) -> list[str]:
-    """Return what axe finds, with the elements concerned; a dark page differs in its colours."""
-    if not page.evaluate("'axe' in window"):
-        page.add_script_tag(path=AXE)
-    rules = ["color-contrast"] if look["color_scheme"] == "dark" else []
-    options = {"runOnly": rules} if rules else {}
-    found = page.evaluate("(options) => axe.run(options)", options)["violations"]
-    return [f"{each['id']}: {[node['html'] for node in each['nodes']]}" for each in found]
-
-
-@pytest.mark.skipif(not AXE.exists(), reason="the page's packages are not installed")
-@pytest.mark.parametrize("look", LOOKS, ids=LOOK_NAMES)
-def test_axe_finds_nothing(browser: Browser, service_url: str, look: dict[str, Any]) -> None:
-    # The policy of the page would not let the checker in.
-    with open_page(browser, service_url, answers=LONG, bypass_csp=True, **look) as page:
-        found = {"empty": violations(page, look)}
-        composer(page).evaluate(
-            """(field) => {
-                const data = new DataTransfer();
-                data.items.add(new File(["milk"], "notes.md"));
-                const drop = { dataTransfer: data, bubbles: true, cancelable: true };
-                field.dispatchEvent(new DragEvent("drop", drop));
-            }"""
-        )
-        expect(page.get_by_role("list", name="Attached")).to_be_visible()
-        found["attached"] = violations(page, look)
-        say_by_button(page, "What is a library?")
-        found["answer"] = violations(page, look)
-        actions_of_last_said(page).get_by_role("button", name="Edit").click()
-        expect(page.get_by_role("textbox", name="Edit your message")).to_be_visible()
-        found["editor"] = violations(page, look)
-        page.keyboard.press("Escape")
-        show_list(page)
-        found["list"] = violations(page, look)
-        page.get_by_role("button", name=re.compile("^More for")).click()
-        expect(page.get_by_role("button", name="Rename")).to_be_visible()
-        found["menu"] = violations(page, look)
-        page.keyboard.press("Escape")
-        page.get_by_role("button", name="Settings").click()
-        expect(page.get_by_label("Language")).to_be_visible()
-        found["settings"] = violations(page, look)
-        page.keyboard.press("Escape")
-        page.get_by_role("button", name="Inspector").click()
-        expect(page.get_by_role("textbox", name="Temperature")).to_be_visible()
-        found["inspector"] = violations(page, look)
-    with open_login(browser, service_url, bypass_csp=True, **look) as page:
-        found["login"] = violations(page, look)
-
-    assert {state: words for state, words in found.items() if words} == {}
-
-
-@pytest.mark.skipif(not AXE.exists(), reason="the page's packages are not installed")
-@pytest.mark.parametrize("look", LOOKS, ids=LOOK_NAMES)
-def test_axe_finds_nothing_where_there_is_something_to_show(
-    browser: Browser, service_url: str, look: dict[str, Any]
-) -> None:
-    messages = [message("user", "Count the ships."), message("assistant", RICH_ANSWER)]
-    (session_id,) = import_conversations(service_url, [conversation("Ships", messages)])
-    with open_page(browser, service_url, answers=LONG, bypass_csp=True, **look) as page:
-        say_by_button(page, "What is a lighthouse?")  # leaves something in the cache
-        page.goto(f"/#/c/{session_id}")
-        expect(page.locator("math").first).to_be_visible()
-        expect(page.get_by_role("table")).to_be_visible()
-        expect(page.locator("pre [class^=code-]").first).to_be_visible()
-        found = {"rich answer": violations(page, look)}
-        show_list(page)
-        page.get_by_role("searchbox", name="Search").fill("lighthouse")
-        expect(page.get_by_role("region", name="Found").locator("mark").first).to_be_visible()
-        found["search"] = violations(page, look)
-        page.get_by_role("searchbox", name="Search").fill("")
-        page.get_by_role("link", name="Cache view").click()
-        expect(page.get_by_role("treeitem").first).to_be_visible()
-        found["cache"] = violations(page, look)
-        show_list(page)
-        page.get_by_role("link", name="Operation").click()
-        expect(page.get_by_role("row").filter(has_text="default")).to_be_visible()
-        found["operation"] = violations(page, look)
-        page.locator("body").press("?")
-        expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
-        found["keys"] = violations(page, look)
-
-    assert {state: words for state, words in found.items() if words} == {}
-
-
-def say_by_button(page: Page, text: str) -> None:
-    """Say something as it is done where Enter makes a line."""
-    composer(page).fill(text)
-    with new_answer(page):
-        page.get_by_role("button", name="Send").click()
-    let_it_begin(page)
-    stop(page)
-
-
-def show_list(page: Page) -> None:
-    navigation = page.get_by_role("navigation", name="Conversations")
-    if navigation.count() == 0:
-        page.get_by_role("button", name="Show conversations").click()
-    expect(navigation).to_be_visible()
 
 
 def test_tab_reaches_everything_in_the_order_of_reading(page: Page) -> None:

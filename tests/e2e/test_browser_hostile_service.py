@@ -18,7 +18,7 @@ from e2e.chat_page import (
     send,
     short,
 )
-from e2e.hostile_text import CORPUS, Watched, in_batches
+from e2e.hostile_text import CORPUS, Watched, in_batches, open_watched
 from playwright.sync_api import Browser, WebSocketRoute, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
@@ -26,12 +26,14 @@ pytestmark = pytest.mark.needs_program("chromium")
 WHOLE = "\n\n".join([*CORPUS, "sentinel"])
 NUM_DELTAS = 40
 
+# What the browser says of a request that a test keeps from the service or that it refuses.
+EXPECTED = r"net::ERR_FAILED|status of 4\d\d"
+
 
 @pytest.fixture
 def watched(browser: Browser, service_url: str) -> Iterator[Watched]:
-    context = browser.new_context(base_url=service_url, service_workers="block")
-    yield Watched(context.new_page(), service_url)
-    context.close()
+    with open_watched(browser, service_url, allowed=EXPECTED) as watched:
+        yield watched
 
 
 class HostileStream:

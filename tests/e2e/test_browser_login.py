@@ -7,7 +7,19 @@ from pathlib import Path
 
 import httpx
 import pytest
-from e2e.chat_page import ENDED, KEPT, composer, expect_phase, said, say, send, stop
+from e2e.chat_page import (
+    ENDED,
+    KEPT,
+    NO_KEY,
+    composer,
+    expect_connection,
+    expect_phase,
+    open_context,
+    said,
+    say,
+    send,
+    stop,
+)
 from e2e.real_service import Service
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
@@ -15,6 +27,31 @@ pytestmark = pytest.mark.needs_program("chromium")
 
 SECRET = "xylophone"
 WAIT_MS = 60_000
+
+# What the browser says of a key that is missing, a conversation that is somebody else's, too many
+# requests, and a part of the page that was kept from it.
+EXPECTED = rf"{NO_KEY}|status of (404|429)|net::ERR_FAILED"
+
+# Where else a script could find what was typed here: the replies that are kept, whole, the
+# address with its history, and the document.
+AT_HAND = """async () => {
+    const replies = [];
+    for (const name of await caches.keys()) {
+        const cache = await caches.open(name);
+        for (const request of await cache.keys()) {
+            const reply = await cache.match(request);
+            replies.push(request.url, [...reply.headers], await reply.text());
+        }
+    }
+    const fields = [...document.querySelectorAll("input, textarea")].map(({ value }) => value);
+    const { outerHTML } = document.documentElement;
+    return JSON.stringify({
+        replies,
+        fields,
+        outerHTML,
+        place: [location.href, document.referrer, history.state, window.name],
+    });
+}"""
 
 # What the browser's own cache has, whatever the server says.
 CACHED = """async (path) => {
@@ -37,10 +74,8 @@ def service(
 
 @pytest.fixture
 def context(browser: Browser, service: Service) -> Iterator[BrowserContext]:
-    context = browser.new_context(base_url=service.url)
-    context.set_default_timeout(WAIT_MS)
-    yield context
-    context.close()
+    with open_context(browser, service.url, allowed=EXPECTED) as context:
+        yield context
 
 
 def new_key(service: Service, user: str, *flags: str) -> str:
@@ -56,9 +91,19 @@ def visit(context: BrowserContext, address: str = "/") -> Page:
 
 
 def log_in(page: Page, key: str) -> None:
+    """Log in, and return in the page that begins anew, once it knows whose it is."""
     page.get_by_label("Your key").fill(key)
-    page.keyboard.press("Enter")
-    expect(composer(page)).to_be_visible()
+    with page.expect_event("load"):
+        page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name=re.compile("^Log out"))).to_be_visible()
+    expect_connection(page, "^live$")
+
+
+def log_out(page: Page, user: str) -> None:
+    """Log out, and return in the page that begins anew; the old one may show the login before."""
+    with page.expect_event("load"):
+        page.get_by_role("button", name=f"Log out {user}").click()
+    expect(page.get_by_label("Your key")).to_be_visible()
 
 
 def test_a_key_lets_in_and_logging_out_leaves_nothing(
@@ -80,9 +125,8 @@ def test_a_key_lets_in_and_logging_out_leaves_nothing(
     page.wait_for_function(
         "words => localStorage.getItem('chatserve:drafts')?.includes(words)", arg=SECRET
     )
-    page.get_by_role("button", name="Log out ann").click()
+    log_out(page, "ann")
 
-    expect(page.get_by_label("Your key")).to_be_visible()
     assert SECRET not in page.evaluate(KEPT)
     assert context.cookies() == []
     status, text = page.evaluate(CACHED, items)
@@ -93,6 +137,31 @@ def test_a_key_lets_in_and_logging_out_leaves_nothing(
         expect(page.get_by_text(SECRET)).to_have_count(0)
 
 
+def test_a_key_is_never_where_a_script_could_read_it(
+    context: BrowserContext, service: Service
+) -> None:
+    key = new_key(service, "ann")
+    *_, secret = key.split("_", 2)
+    page = visit(context)
+    log_in(page, key)
+    say(page, "Hello")
+    composer(page).fill(f"Who plays the {SECRET}?")
+    page.wait_for_function(
+        "words => localStorage.getItem('chatserve:drafts')?.includes(words)", arg=SECRET
+    )
+
+    for tab in (page, visit(context)):
+        readable = tab.evaluate(KEPT) + tab.evaluate(AT_HAND)
+        assert SECRET in readable, "what is kept is seen"
+        assert secret not in readable
+    for cookie in context.cookies():
+        assert cookie["httpOnly"]
+        assert secret not in cookie["value"]
+    log_out(page, "ann")
+
+    assert secret not in page.evaluate(KEPT) + page.evaluate(AT_HAND)
+
+
 def test_the_address_of_somebody_else_opens_a_new_chat(
     context: BrowserContext, service: Service
 ) -> None:
@@ -100,8 +169,7 @@ def test_the_address_of_somebody_else_opens_a_new_chat(
     log_in(page, new_key(service, "ann"))
     say(page, f"What is a {SECRET}?")
     address = page.url
-    page.get_by_role("button", name="Log out ann").click()
-    expect(page.get_by_label("Your key")).to_be_visible()
+    log_out(page, "ann")
     page.goto(address)
 
     log_in(page, new_key(service, "bob"))

@@ -6,11 +6,24 @@ from collections.abc import Iterator
 
 import pytest
 from e2e.archive import conversation, import_conversations, message
-from e2e.chat_page import LONG, begin_chat, composer, expect_phase, last_answer, said, send, stop
-from e2e.hostile_text import CORPUS, Watched, in_batches
+from e2e.chat_page import (
+    LONG,
+    begin_chat,
+    composer,
+    expect_phase,
+    last_answer,
+    open_page,
+    said,
+    send,
+    stop,
+)
+from e2e.hostile_text import CORPUS, Watched, in_batches, open_watched
 from playwright.sync_api import Browser, Page, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
+
+# What the browser says of what the service refuses, and of the one image that is to be refused.
+EXPECTED = r"status of 4\d\d|elsewhere\.example"
 
 ROWS_AT_ONCE = 50  # of the list of conversations
 
@@ -27,14 +40,19 @@ FOLLOW_ADDRESSES = """async (addresses) => {
     }
 }"""
 
+VIOLATE = """() => new Promise((heard) => {
+    document.addEventListener("securitypolicyviolation", heard, { once: true });
+    const image = document.createElement("img");
+    image.src = "https://elsewhere.example/x.png";
+    document.body.append(image);
+}).then(() => true)"""
+
 
 @pytest.fixture
 def watched(browser: Browser, service_url: str) -> Iterator[Watched]:
-    context = browser.new_context(base_url=service_url, service_workers="block")
-    watched = Watched(context.new_page(), service_url)
-    watched.page.goto("/")
-    yield watched
-    context.close()
+    with open_watched(browser, service_url, allowed=EXPECTED) as watched:
+        watched.page.goto("/")
+        yield watched
 
 
 def test_corpus_in_titles(watched: Watched, service_url: str) -> None:
@@ -148,14 +166,16 @@ def test_corpus_in_addresses_of_the_page(watched: Watched) -> None:
 
 
 def test_harm_would_be_noticed(watched: Watched) -> None:
-    page = watched.page
-    page.evaluate(
-        """() => new Promise((heard) => {
-          document.addEventListener("securitypolicyviolation", heard, { once: true });
-          const image = document.createElement("img");
-          image.src = "https://elsewhere.example/x.png";
-          document.querySelector("main").append(image);
-        }).then(() => true)"""
-    )
+    watched.page.evaluate(VIOLATE)
     with pytest.raises(AssertionError, match=r"(?s)<img.*img-src: https://elsewhere"):
         watched.expect_harmless()
+
+
+def test_a_violation_of_the_policy_fails_whichever_test_it_happens_in(
+    browser: Browser, service_url: str
+) -> None:
+    with (
+        pytest.raises(AssertionError, match="policy: img-src: https://elsewhere"),
+        open_page(browser, service_url) as page,
+    ):
+        page.evaluate(VIOLATE)

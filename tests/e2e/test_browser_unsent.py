@@ -15,6 +15,7 @@ from e2e.chat_page import (
     delete_conversation,
     expect_phase,
     list_link,
+    open_context,
     open_inspector,
     said,
     say,
@@ -36,6 +37,9 @@ WAIT_MS = 60_000
 NOTES = {"name": "notes.md", "mimeType": "text/plain", "buffer": b"# Notes\nRemember the milk.\n"}
 PERSONA = "postcard"
 
+# What the browser says of a conversation that was deleted, and of a note that came too late.
+EXPECTED = "status of (404|409)"
+
 NO_STORAGE = """
 for (const name of ["localStorage", "indexedDB"]) {
     Object.defineProperty(window, name, {
@@ -48,10 +52,8 @@ for (const name of ["localStorage", "indexedDB"]) {
 @pytest.fixture
 def context(browser: Browser, service_url: str) -> Iterator[BrowserContext]:
     """One browser of one reader; a test opens its tabs."""
-    context = browser.new_context(base_url=service_url)
-    context.set_default_timeout(WAIT_MS)
-    yield context
-    context.close()
+    with open_context(browser, service_url, allowed=EXPECTED) as context:
+        yield context
 
 
 @pytest.fixture
