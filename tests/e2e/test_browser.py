@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from e2e.archive import conversation, import_conversations, message
@@ -35,6 +36,7 @@ from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
 
+WIDTH = "(element) => element.getBoundingClientRect().width"
 LONG_MS = 20_000  # generous: what is bounded is that it never hangs
 
 SYSTEM = (
@@ -63,6 +65,57 @@ def test_a_chat_streams_and_shows_what_was_cached(page: Page) -> None:
     expect(figures).to_have_attribute("title", re.compile("Time to first token"))
     expect(last_answer(page).locator(".ending")).to_have_text("cut at 8 tokens")
     expect_as_stored(page)
+
+
+def test_the_figures_of_an_answer_are_those_of_its_response(page: Page) -> None:
+    begin_chat(page, short())
+    send(page, "What is a library card? " * 10)
+    expect_phase(page, "cut")
+    send(page, "And what does it cost?")
+    expect_phase(page, "cut")
+
+    for moment in ("at its end", "after a reload"):
+        figures = last_answer(page).get_by_role("group", name="Figures")
+        response = last_response(page)
+        usage, timings = response["usage"], response["chatserve:timings"]
+        num_cached = usage["input_tokens_details"]["cached_tokens"]
+        words = [f"{num_cached} of {usage['input_tokens']} prompt tokens cached"]
+        if timings["queue_ms"] >= 0.5:
+            words.append(f"queue {duration(page, timings['queue_ms'])}")
+        words.append(f"TTFT {duration(page, timings['ttft_ms'])}")
+        rate = timings["tok_s"]
+        words.append(f"{number(page, rate, 1 if rate < 10 else 0)} tokens/s")
+        shown = figures.locator("span:not(.cache-share, .visually-hidden)")
+        expect(shown).to_have_text(words)
+        computed, cached = (figures.locator(f"rect.{part}") for part in ("computed", "cached"))
+        share = cached.evaluate(WIDTH) / computed.evaluate(WIDTH)
+        assert share == pytest.approx(num_cached / usage["input_tokens"], abs=0.01), moment
+        page.reload()
+
+
+def last_response(page: Page) -> dict[str, Any]:
+    """Return the response that the last answer is, as the server has it."""
+    items = page.request.get(
+        f"/v1/conversations/{page.url.rpartition('/')[2]}/items",
+        params={"order": "desc", "limit": "1"},
+    )
+    (item,) = items.json()["data"]
+    response: dict[str, Any] = page.request.get(
+        f"/v1/responses/{item['chatserve:response_id']}"
+    ).json()
+    return response
+
+
+def duration(page: Page, ms: float) -> str:
+    return f"{number(page, ms, 0)} ms" if ms < 1_000 else f"{number(page, ms / 1_000, 1)} s"
+
+
+def number(page: Page, value: float, num_digits: int) -> str:
+    """Return a number as readers of English write it."""
+    digits = {"maximumFractionDigits": num_digits}
+    script = "([value, digits]) => new Intl.NumberFormat('en', digits).format(value)"
+    words: str = page.evaluate(script, [value, digits])
+    return words
 
 
 def test_an_answer_comes_to_its_own_end(page: Page) -> None:
