@@ -5,6 +5,7 @@ import { Settings } from "../src/settings";
 import type { AnswerEvent } from "../src/wire/protocol";
 import { wholeAnswer } from "./events";
 import {
+  FakeChannel,
   FakeSocket,
   fakeBrowser,
   fakeStore,
@@ -164,6 +165,17 @@ describe("a turn from another device", () => {
 
     expect(store.calls).not.toContain("GET /v1/conversations/conv_1");
   });
+});
+
+test.each([false, true])("a list is read when another tab has news, unless it is hidden (%s)", async (hidden) => {
+  await new Tab().open();
+  Object.assign(document, { hidden });
+  store.calls = [];
+
+  FakeChannel.open.at(-1)?.onmessage?.({ data: { kind: "changed", sessionId: "conv_2" } });
+  await settle();
+
+  expect(store.calls.includes("GET /v1/chatserve/conversations")).toBe(!hidden);
 });
 
 test("a session deleted in one tab makes room for a new chat in the other", async () => {
