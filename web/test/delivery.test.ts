@@ -209,3 +209,65 @@ describe("a lost first event", () => {
     expect(page.lastAnswer()).toMatchObject({ phase: "completed", text: "Hold the button." });
   });
 });
+
+describe("an answer of which nothing is heard on a live connection", () => {
+  beforeEach(async () => {
+    page.socket().accept();
+    await page.say("Hello");
+  });
+
+  test("is asked after, and ends as the server says", async () => {
+    const terminal = wholeAnswer.at(-1)!;
+    await page.receive(wholeAnswer.slice(0, -1));
+    expect(page.lastAnswer().phase).toBe("streaming");
+
+    await vi.advanceTimersByTimeAsync(20_000);
+    const resumes = page.sent("chatserve:response.resume");
+    await page.receive([terminal]);
+    await vi.advanceTimersByTimeAsync(600_000);
+
+    expect(resumes).toMatchObject([
+      { response_id: "resp_1", starting_after: wholeAnswer.length - 2, stream_id: page.lane() },
+    ]);
+    expect(page.lastAnswer().phase).toBe("completed");
+    expect(page.sent("chatserve:response.resume")).toHaveLength(1);
+    expect(page.sent("response.create")).toHaveLength(1);
+  });
+
+  test("is asked after ever more rarely, and is asked for only once", async () => {
+    await page.receive(wholeAnswer.slice(0, 4));
+
+    const numAsked: number[] = [];
+    for (let minute = 1; minute <= 30; minute += 1) {
+      for (let sixth = 0; sixth < 6; sixth += 1) {
+        await vi.advanceTimersByTimeAsync(10_000);
+        page.socket().receive({ type: "chatserve:pong" });
+      }
+      numAsked.push(page.sent("chatserve:response.resume").length);
+    }
+
+    expect(numAsked[0]).toBeGreaterThanOrEqual(2);
+    expect(numAsked.at(-1)).toBeLessThanOrEqual(12);
+    expect(page.sent("response.create")).toHaveLength(1);
+    expect(page.lastAnswer().phase).toBe("prefilling");
+  });
+
+  test("is left alone while it waits or is read, and says so", async () => {
+    await page.receive(wholeAnswer.slice(0, 2));
+    for (let position = 20; position > 0; position -= 1) {
+      await page.receive([{ type: "chatserve:queue.updated", response_id: "resp_1", position }]);
+      await vi.advanceTimersByTimeAsync(8_000);
+      page.socket().receive({ type: "chatserve:pong" });
+    }
+
+    expect(page.sent("chatserve:response.resume")).toHaveLength(0);
+  });
+
+  test("is left alone when it is no longer followed", async () => {
+    await page.receive(wholeAnswer.slice(0, 4));
+    page.session.close();
+    await vi.advanceTimersByTimeAsync(18_000);
+
+    expect(page.sent("chatserve:response.resume")).toHaveLength(0);
+  });
+});

@@ -6,6 +6,8 @@
  * new socket gets its `response.create` again, which the server answers by the same response if
  * the first one arrived.
  *
+ * An accepted answer of which nothing is heard is resumed, too: its last events may be lost.
+ *
  * A lane names an answer on the wire. Lanes are reused in turn: few enough for the server's limit,
  * and late enough that no straggler of an earlier answer meets the next one on its lane.
  */
@@ -25,6 +27,7 @@ import { oncePerFrame } from "../frames";
 import { t } from "../i18n/catalogue";
 import { newId } from "../ids";
 import { isAnswerEvent, type AnswerEvent, type CreateMessage, type ServerEvent } from "../wire/protocol";
+import { Watchdog } from "./watchdog";
 
 const numLanes = 24;
 const maxSends = 3;
@@ -41,6 +44,7 @@ export interface Followed {
   readonly lane: string;
   readonly answer: Signal<Answer>;
   readonly hooks: FollowedHooks;
+  readonly watchdog: Watchdog;
   /** The one frame that creates the answer; null until its session exists. */
   create: CreateMessage | null;
   /** How often `create` went out. */
@@ -75,7 +79,8 @@ export class AnswerFeed {
   /** Follow an answer: one known by its id, or one that `create` will ask for. */
   follow(answer: Signal<Answer>, hooks: FollowedHooks): Followed {
     const lane = this.#freeLane();
-    const followed = { lane, answer, hooks, create: null, numSends: 0 };
+    const watchdog = new Watchdog(() => this.#sendResume(followed));
+    const followed: Followed = { lane, answer, hooks, watchdog, create: null, numSends: 0 };
     this.#followed.set(lane, followed);
     this.#speak(followed);
     return followed;
@@ -112,6 +117,7 @@ export class AnswerFeed {
 
   /** Forget an answer without ending it. */
   release(followed: Followed): void {
+    followed.watchdog.stop();
     if (this.#followed.get(followed.lane) === followed) this.#followed.delete(followed.lane);
   }
 
@@ -151,10 +157,11 @@ export class AnswerFeed {
     }
   }
 
-  #sendResume({ answer, lane }: Followed): void {
+  #sendResume({ answer, lane, watchdog }: Followed): boolean {
     const { responseId, lastSequence } = answer.value;
-    if (responseId === null) return;
-    this.#connection().send({
+    if (responseId === null) return false;
+    watchdog.start();
+    return this.#connection().send({
       type: "chatserve:response.resume",
       stream_id: lane,
       response_id: responseId,
@@ -187,6 +194,7 @@ export class AnswerFeed {
     }
     const after = reduceAnswer(before, event, Date.now());
     followed.answer.value = after;
+    if (after !== before) followed.watchdog.heard();
     if (canBeFilled(after) && !canBeFilled(before)) this.#sendResume(followed);
     if (before.responseId === null && after.responseId !== null) this.#onAccepted(followed);
     if (isSettled(after)) this.#settle(followed, after);
@@ -194,6 +202,7 @@ export class AnswerFeed {
 
   /** A stop that was asked for before the answer had an id is repeated with it. */
   #onAccepted(followed: Followed): void {
+    followed.watchdog.start();
     followed.hooks.onAccepted(followed);
     if (followed.answer.value.isStopping) this.#sendCancel(followed);
   }
