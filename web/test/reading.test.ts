@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 
 import { Reading } from "../src/reading/reading";
 
@@ -57,9 +57,9 @@ test("the scrollbar dragged upwards ends following", () => {
 });
 
 test("a key upwards ends following and another key does not", () => {
-  reading.onKey("Tab");
+  reading.onKey("Tab", box);
   const afterTab = reading.isFollowing.value;
-  reading.onKey("PageUp");
+  reading.onKey("PageUp", box);
 
   expect(afterTab).toBe(true);
   expect(reading.isFollowing.value).toBe(false);
@@ -118,4 +118,83 @@ test("asking for the latest goes there and follows", () => {
 
   expect(box.scrollTop).toBe(1000);
   expect(reading.isFollowing.value).toBe(true);
+});
+
+describe("on the way to an end that moves away", () => {
+  beforeEach(() => {
+    reading.onWheel(-10, box);
+    scrollTo(200);
+  });
+
+  test.each([
+    ["End", () => reading.onKey("End", box)],
+    ["a wheel", () => reading.onWheel(3_000, box)],
+    [
+      "a finger",
+      () => {
+        reading.onTouchStart(400);
+        reading.onTouchMove(100, box);
+      },
+    ],
+  ])("%s that comes to where the end was follows", (_, setOut) => {
+    setOut();
+    scrollTo(350);
+    grow(1100);
+    scrollTo(498);
+    grow(1200);
+
+    expect(box.scrollTop).toBe(1200);
+  });
+
+  test("a reader who stops before it rests", () => {
+    reading.onKey("PageDown", box);
+    scrollTo(450);
+    reading.onScrollEnd();
+    grow(1200);
+
+    expect(box.scrollTop).toBe(450);
+  });
+
+  test("where the end was once says nothing to the next step down", () => {
+    reading.onKey("ArrowDown", box);
+    scrollTo(240);
+    reading.onScrollEnd();
+    grow(1600);
+    reading.onKey("PageDown", box);
+    scrollTo(690);
+
+    expect(reading.isFollowing.value).toBe(false);
+  });
+
+  test("text that is put in above is no step of the reader's", () => {
+    reading.onKey("End", box);
+    box.scrollHeight = 3000;
+    box.scrollTop = 2200;
+    reading.onMoved(box);
+    reading.onScroll(box);
+
+    expect(reading.isFollowing.value).toBe(false);
+  });
+
+  test("a scrollbar drawn down to the end follows, and one that is let go before it does not", () => {
+    reading.onHold();
+    scrollTo(400);
+    const halfWay = reading.isFollowing.value;
+    box.scrollHeight = 1040;
+    scrollTo(500);
+
+    expect(halfWay).toBe(false);
+    expect(reading.isFollowing.value).toBe(true);
+  });
+
+  test("a scrollbar held still is not caught by what grows", () => {
+    reading.onHold();
+    scrollTo(460);
+    reading.rest();
+    grow(1040);
+    reading.onRelease();
+    scrollTo(470);
+
+    expect(reading.isFollowing.value).toBe(false);
+  });
 });

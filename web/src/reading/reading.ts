@@ -7,12 +7,19 @@
  * Layout that grows, shrinks or settles never ends the one or the other (what fits has no end to
  * follow), so an answer's end cannot make the page jump, and a reader further up is never pulled
  * down.
+ *
+ * The bottom moves away from a reader who is on the way there while an answer grows. They have
+ * reached it when they come to where it was as they set out; a scrollbar is held for longer than
+ * that can be asked of, and its end is as near to the bottom as a hand can aim.
  */
 
 import { signal } from "@preact/signals";
 
 const bottomSlackPx = 4;
+/** What an answer may grow by before a scroll is told of. */
+const dragSlackPx = 48;
 const upKeys = new Set(["ArrowUp", "PageUp", "Home"]);
+const downKeys = new Set(["ArrowDown", "PageDown", "End", " "]);
 
 /** The part of an element that following needs. */
 export interface ScrollBox {
@@ -26,9 +33,13 @@ export class Reading {
   #touchY = 0;
   #lastTop = 0;
   #lastHeight = 0;
+  /** A scroll down that comes this far has come to the end; null: none is on its way. */
+  #aim: number | null = null;
+  #isHeld = false;
 
   onWheel(deltaY: number, box: ScrollBox): void {
-    if (deltaY < 0 && box.scrollTop > 0) this.isFollowing.value = false;
+    if (deltaY < 0) this.#goUp(box.scrollTop > 0);
+    if (deltaY > 0) this.#goDown(box);
     if (deltaY > 0 && isAtBottom(box)) this.isFollowing.value = true;
   }
 
@@ -37,12 +48,29 @@ export class Reading {
   }
 
   onTouchMove(y: number, box: ScrollBox): void {
-    if (y > this.#touchY && box.scrollTop > 0) this.isFollowing.value = false;
+    if (y > this.#touchY) this.#goUp(box.scrollTop > 0);
+    if (y < this.#touchY) this.#goDown(box);
     this.#touchY = y;
   }
 
-  onKey(key: string): void {
-    if (upKeys.has(key)) this.isFollowing.value = false;
+  onKey(key: string, box: ScrollBox): void {
+    if (upKeys.has(key)) this.#goUp(true);
+    if (downKeys.has(key)) this.#goDown(box);
+  }
+
+  /** The scrollbar is taken hold of. */
+  onHold(): void {
+    this.#aim = null;
+    this.#isHeld = true;
+  }
+
+  onRelease(): void {
+    this.#isHeld = false;
+  }
+
+  /** What the reader set out for is reached, or given up. */
+  onScrollEnd(): void {
+    this.#aim = null;
   }
 
   /**
@@ -51,8 +79,10 @@ export class Reading {
    */
   onScroll(box: ScrollBox): void {
     const isUp = box.scrollTop < this.#lastTop;
+    const isDown = box.scrollTop > this.#lastTop;
     const isUnchanged = box.scrollHeight === this.#lastHeight;
-    if (!isUp && isAtBottom(box)) this.isFollowing.value = true;
+    const hasArrived = isAtBottom(box) || (isDown && this.#isAtAim(box));
+    if (!isUp && hasArrived) this.isFollowing.value = true;
     else if (isUp && isUnchanged && !isAtBottom(box)) this.isFollowing.value = false;
     this.#remember(box);
   }
@@ -74,6 +104,27 @@ export class Reading {
     this.onResize(box);
   }
 
+  /** The box was moved for the reader, who looks at the same as before. */
+  onMoved(box: ScrollBox): void {
+    this.#remember(box);
+  }
+
+  #goUp(hasRoom: boolean): void {
+    this.#aim = null;
+    this.#isHeld = false;
+    if (hasRoom) this.isFollowing.value = false;
+  }
+
+  #goDown(box: ScrollBox): void {
+    this.#isHeld = false;
+    this.#aim = endOf(box) - bottomSlackPx;
+  }
+
+  #isAtAim(box: ScrollBox): boolean {
+    if (this.#isHeld) return box.scrollTop >= endOf(box) - dragSlackPx;
+    return this.#aim !== null && box.scrollTop >= this.#aim;
+  }
+
   #remember(box: ScrollBox): void {
     this.#lastTop = box.scrollTop;
     this.#lastHeight = box.scrollHeight;
@@ -81,5 +132,9 @@ export class Reading {
 }
 
 function isAtBottom(box: ScrollBox): boolean {
-  return box.scrollHeight - box.clientHeight - box.scrollTop <= bottomSlackPx;
+  return endOf(box) - box.scrollTop <= bottomSlackPx;
+}
+
+function endOf(box: ScrollBox): number {
+  return box.scrollHeight - box.clientHeight;
 }

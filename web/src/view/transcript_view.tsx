@@ -122,8 +122,16 @@ function useFollowing(session: OpenSession, reading: Reading, box: Box): void {
     on("wheel", (event) => reading.onWheel((event as WheelEvent).deltaY, element), options);
     on("touchstart", (event) => reading.onTouchStart(touchY(event as TouchEvent)), options);
     on("touchmove", (event) => reading.onTouchMove(touchY(event as TouchEvent), element), options);
-    on("keydown", (event) => reading.onKey((event as KeyboardEvent).key), options);
+    on("keydown", (event) => {
+      if (!isTextField(event.target)) reading.onKey((event as KeyboardEvent).key, element);
+    }, options);
+    // Only what lies beside the content, such as the scrollbar, is the box itself.
+    on("pointerdown", ({ target }) => {
+      if (target === element) reading.onHold();
+    }, options);
+    addEventListener("pointerup", () => reading.onRelease(), options);
     on("scroll", () => reading.onScroll(element), options);
+    on("scrollend", () => reading.onScrollEnd(), options);
     // Another branch has another height; the message that it begins with stays where it is.
     on("click", ({ target }) => {
       if ((target as Element).closest(".siblings") !== null) reading.rest();
@@ -152,6 +160,7 @@ function useKeptPlace(reading: Reading, box: Box, start: number): void {
     before.current.start = start;
     if (!isExtended || box.current === null || reading.isFollowing.peek()) return;
     box.current.scrollTop = box.current.scrollHeight - before.current.fromEnd;
+    reading.onMoved(box.current);
   }, [start]);
 }
 
@@ -176,4 +185,8 @@ function useTarget(session: OpenSession, reading: Reading, drawn: EntryWindow, b
 
 function touchY(event: TouchEvent): number {
   return event.touches[0]?.clientY ?? 0;
+}
+
+function isTextField(target: EventTarget | null): boolean {
+  return (target as Element).matches("textarea, input");
 }
