@@ -69,7 +69,7 @@ describe("a text that grows", () => {
     const splitter = new BlockSplitter();
     splitter.update("One.\n\nTwo.\n\nThree.\n");
 
-    expect(html(splitter.update("Other"))).toBe("<p>Other</p>");
+    expect(html(splitter.update("Other"))).toBe('<p dir="ltr">Other</p>');
   });
 
   test("holds no block open but the last of a long answer", () => {

@@ -22,7 +22,7 @@ describe("what a model writes", () => {
 
   test("an image is the text it was written as", () => {
     expect(render("![a cat](https://example.org/cat.png)")).toContain(
-      "<p>![a cat](https://example.org/cat.png)</p>",
+      '<p dir="ltr">![a cat](https://example.org/cat.png)</p>',
     );
   });
 
@@ -48,14 +48,14 @@ describe("what a model writes", () => {
   });
 
   test("a numbered list begins where it was told to", () => {
-    expect(render("7. a\n8. b")).toContain('<ol start="7"><li>a</li>');
+    expect(render("7. a\n8. b")).toContain('<ol dir="ltr" start="7"><li dir="ltr">a</li>');
   });
 
   test("a table keeps its alignment in classes", () => {
     const html = render("| a | b |\n| - | -: |\n| 1 | 2 |");
 
-    expect(html).toContain('<th class="align-right">b</th>');
-    expect(html).toContain("<td>1</td>");
+    expect(html).toContain('<th class="align-right" dir="ltr">b</th>');
+    expect(html).toMatch(/<td dir(?:="")?>1<\/td>/);
   });
 
   test("a task list shows boxes that cannot be changed", () => {
@@ -63,8 +63,36 @@ describe("what a model writes", () => {
   });
 
   test("headings rank below those of the page", () => {
-    expect(render("# One\n\n###### Six")).toContain("<h3>One</h3><h6>Six</h6>");
+    expect(render("# One\n\n###### Six")).toContain('<h3 dir="ltr">One</h3><h6 dir="ltr">Six</h6>');
   });
+});
+
+describe("a text in two scripts", () => {
+  test("has a direction for each block", () => {
+    const html = render("# مرحبا\n\nHello مرحبا\n\nمرحبا hello\n\n> שלום");
+
+    expect(html).toContain('<h3 dir="rtl">');
+    expect(html).toContain('<p dir="ltr">Hello');
+    expect(html).toContain('<p dir="rtl">مرحبا');
+    expect(html).toContain('<blockquote dir="rtl"><p dir="rtl">');
+  });
+
+  test("has one for a list, for each of its items, and for cells", () => {
+    const list = render("1. واحد\n2. two\n3. 3");
+    const table = render("| الاسم | name |\n| - | - |\n| أ | b |");
+
+    expect(list).toMatch(/<ol dir="rtl" start="1"><li dir="rtl">واحد<\/li><li dir="ltr">two<\/li><li dir(?:="")?>3/);
+    expect(table).toContain('<table dir="rtl"><thead><tr><th dir="rtl">الاسم</th><th dir="ltr">');
+    expect(table).toContain('<td dir="rtl">أ</td><td dir="ltr">b</td>');
+  });
+
+  test.each(["`code` ثم نص", "- [x] مهمة", "\\(x\\) عدد", "**`a` نص**", "&nbsp;نص"])(
+    "does not take its direction from what is no text: %s",
+    (text) => {
+      expect(render(text)).toContain('dir="rtl"');
+      expect(render(text)).not.toContain('<p dir="ltr"');
+    },
+  );
 });
 
 describe("a growing answer", () => {

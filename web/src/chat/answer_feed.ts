@@ -79,7 +79,7 @@ export class AnswerFeed {
   /** Follow an answer: one known by its id, or one that `create` will ask for. */
   follow(answer: Signal<Answer>, hooks: FollowedHooks): Followed {
     const lane = this.#freeLane();
-    const watchdog = new Watchdog(() => this.#sendResume(followed));
+    const watchdog = new Watchdog(() => this.#askAfter(followed));
     const followed: Followed = { lane, answer, hooks, watchdog, create: null, numSends: 0 };
     this.#followed.set(lane, followed);
     this.#speak(followed);
@@ -167,6 +167,12 @@ export class AnswerFeed {
       response_id: responseId,
       ...(lastSequence >= 0 && { starting_after: lastSequence }),
     });
+  }
+
+  /** Over HTTP an answer has a stream to itself, whose end is no event that can be lost. */
+  #askAfter(followed: Followed): boolean {
+    const state = this.#connection().state.value;
+    return state.kind === "live" && state.via === "socket" && this.#sendResume(followed);
   }
 
   #sendCancel({ answer, lane }: Followed): void {

@@ -25,7 +25,7 @@ export function Markdown({ text, isGrowing }: { text: string; isGrowing: boolean
   const isWhole = !isGrowing && revealed.length === text.length;
   const shown = isWhole ? revealed : withoutHalfFence(revealed);
   return (
-    <div class="markdown" dir="auto">
+    <div class="markdown">
       <Runs items={splitter.current.update(shown)} render={viewOf} />
     </div>
   );

@@ -12,6 +12,7 @@ import { Fragment, type ComponentChildren, type VNode } from "preact";
 
 import { CodeBlock } from "../view/code_block";
 import { t } from "../i18n/catalogue";
+import { directionOf } from "./direction";
 import { decodeEntities } from "./entities";
 import { isClosedFence } from "./fences";
 import { safeHref } from "./links";
@@ -37,7 +38,7 @@ export function renderBlock(token: Token): ComponentChildren {
         />
       );
     case "blockquote":
-      return <blockquote>{renderBlocks(block.tokens)}</blockquote>;
+      return <blockquote dir={directionOf(block.raw)}>{renderBlocks(block.tokens)}</blockquote>;
     case "list":
       return renderList(block);
     case "table":
@@ -45,7 +46,7 @@ export function renderBlock(token: Token): ComponentChildren {
     case "hr":
       return <hr />;
     case "paragraph":
-      return <p>{renderInline(block.tokens)}</p>;
+      return <p dir={directionOf(block.raw)}>{renderInline(block.tokens)}</p>;
     case "space":
       return null;
     default:
@@ -92,29 +93,38 @@ function renderInlineToken(token: Token): ComponentChildren {
 }
 
 /** The page has headings of its own; those of an answer rank below them. */
-function renderHeading({ depth, tokens }: Tokens.Heading): VNode {
+function renderHeading({ depth, raw, tokens }: Tokens.Heading): VNode {
   const Heading = `h${Math.min(6, depth + 2)}` as "h3";
-  return <Heading>{renderInline(tokens)}</Heading>;
+  return <Heading dir={directionOf(raw)}>{renderInline(tokens)}</Heading>;
 }
 
 function renderList(list: Tokens.List): VNode {
   const items = <Runs items={list.items} render={renderItemOnce} />;
-  if (!list.ordered) return <ul>{items}</ul>;
-  return <ol start={list.start === "" ? 1 : list.start}>{items}</ol>;
+  const dir = directionOf(list.raw);
+  if (!list.ordered) return <ul dir={dir}>{items}</ul>;
+  return (
+    <ol dir={dir} start={list.start === "" ? 1 : list.start}>
+      {items}
+    </ol>
+  );
 }
 
 function renderItemOnce(item: Tokens.ListItem, index: number): VNode {
   return <Once key={index} of={item} render={renderItem} />;
 }
 
-function renderItem({ task, tokens }: Tokens.ListItem): VNode {
-  return <li class={task ? "task" : undefined}>{renderBlocks(tokens)}</li>;
+function renderItem({ task, raw, tokens }: Tokens.ListItem): VNode {
+  return (
+    <li class={task ? "task" : undefined} dir={directionOf(raw)}>
+      {renderBlocks(tokens)}
+    </li>
+  );
 }
 
-function renderTable({ header, rows }: Tokens.Table): VNode {
+function renderTable({ header, raw, rows }: Tokens.Table): VNode {
   return (
     <div class="table-box" tabIndex={0} role="group" aria-label={t("markdown.table")}>
-      <table>
+      <table dir={directionOf(raw)}>
         <thead>
           <tr>{header.map(renderCell)}</tr>
         </thead>
@@ -137,7 +147,11 @@ function renderRow(row: Tokens.TableCell[]): VNode {
 function renderCell(cell: Tokens.TableCell, index: number): VNode {
   const Cell = cell.header ? "th" : "td";
   return (
-    <Cell key={index} class={cell.align === null ? undefined : `align-${cell.align}`}>
+    <Cell
+      key={index}
+      class={cell.align === null ? undefined : `align-${cell.align}`}
+      dir={directionOf(cell.text)}
+    >
       {renderInline(cell.tokens)}
     </Cell>
   );
