@@ -12,9 +12,11 @@ from e2e.chat_page import (
     expect_phase,
     last_answer,
     let_it_begin,
+    open_inspector,
     open_page,
     send,
     set_fields,
+    short,
     shown_text,
     stop,
 )
@@ -66,6 +68,22 @@ RESTING_TOP = """async (log) => {
         top = log.scrollTop;
     }
     return log.scrollTop;
+}"""
+IS_SCROLLED = """() => {
+    const log = document.querySelector("[role=log]");
+    return log !== null && log.scrollTop > 40;
+}"""
+
+# Where a text ends on the screen, and where it begins, at each frame since it is scrolled.
+WATCH_PLACES = """() => {
+    window.places = [];
+    const watch = () => {
+        const answer = [...document.querySelectorAll("article.answer")].at(-1);
+        const text = answer.querySelector(".markdown").getBoundingClientRect();
+        window.places.push([answer.dataset.phase, text.top, text.bottom]);
+        requestAnimationFrame(watch);
+    };
+    requestAnimationFrame(watch);
 }"""
 
 
@@ -172,6 +190,78 @@ def test_the_end_is_followed_until_the_reader_goes_up(browser: Browser, service_
         assert transcript(page).evaluate("(log) => log.scrollTop") == pytest.approx(top, abs=1)
         latest(page).click()
         expect_at_end(page)
+
+
+@pytest.mark.parametrize("width", [390, 860, 1000, 1300])
+@pytest.mark.parametrize("has_inspector", [False, True])
+def test_an_answer_ends_without_moving_its_text(
+    browser: Browser, service_url: str, width: int, has_inspector: bool
+) -> None:
+    if has_inspector and width < 800:
+        pytest.skip("there the inspector covers the answer")
+    size = {"width": width, "height": 440}
+    with open_page(browser, service_url, answers=short(90), viewport=size) as page:
+        if has_inspector:
+            open_inspector(page)
+        send(page, "Write a long story about a river.")
+        page.wait_for_function(IS_SCROLLED)
+        page.evaluate(WATCH_PLACES)
+        expect_phase(page, "cut")
+        page.wait_for_timeout(300)
+
+        ends = [place[2] for place in page.evaluate("window.places")]
+        assert max(ends) - min(ends) <= 1
+
+
+def test_an_answer_ends_without_moving_what_a_reader_further_up_reads(
+    browser: Browser, service_url: str
+) -> None:
+    size = {"width": 1000, "height": 440}
+    with open_page(browser, service_url, answers=short(120), viewport=size) as page:
+        send(page, "Write a long story about a river.")
+        page.wait_for_function(IS_SCROLLED)
+        scroll_up(page, 30)
+        page.wait_for_timeout(300)
+        page.evaluate(WATCH_PLACES)
+        expect_phase(page, "cut")
+        page.wait_for_timeout(300)
+
+        places = page.evaluate("window.places")
+        beginnings = [place[1] for place in places]
+        assert {place[0] for place in places} == {"streaming", "cut"}
+        assert max(beginnings) - min(beginnings) <= 1
+
+
+def test_a_reader_who_sets_out_for_the_end_follows_it(browser: Browser, service_url: str) -> None:
+    size = {"width": 1000, "height": 440}
+    with open_page(browser, service_url, answers=LONG, viewport=size) as page:
+        send(page, "Write a very long story about a river.")
+        page.wait_for_function(HAS_MUCH_ABOVE)
+        for go_down in (
+            lambda: page.keyboard.press("End"),
+            lambda: page.keyboard.press("Control+End"),
+            lambda: page.mouse.wheel(0, 5_000),
+        ):
+            transcript(page).focus()
+            scroll_up(page, 250)
+            page.wait_for_timeout(500)
+            go_down()
+            expect_at_end(page)
+        stop(page)
+
+
+def test_a_text_in_two_scripts_has_a_direction_for_each_block(
+    browser: Browser, service_url: str
+) -> None:
+    text = "An English line.\n\nسطر بالعربية.\n\n- واحد\n- two\n\n`x = 1` ثم نص"
+    with open_answer(browser, service_url, text) as page:
+        expect(last_answer(page).locator("li")).to_have_count(2)
+        directions = (
+            last_answer(page)
+            .locator("p, li, .markdown code")
+            .evaluate_all("(blocks) => blocks.map((block) => getComputedStyle(block).direction)")
+        )
+        assert directions == ["ltr", "rtl", "rtl", "ltr", "rtl", "ltr"]
 
 
 def test_a_long_conversation_opens_at_its_end_and_goes_back_to_its_beginning(

@@ -12,6 +12,7 @@ import { canRetry, endingWords, errorWords, isEarly, progressWords } from "../ch
 import { wholeText, type AnswerEntry } from "../chat/entries";
 import { t } from "../i18n/catalogue";
 import { AnswerActions } from "./answer_actions";
+import { AnswerRoom } from "./answer_room";
 import { AnswerText, useMarkdown } from "./answer_text";
 import { BegunEdit } from "./begun_edit";
 import { Figures } from "./figures";
@@ -55,30 +56,35 @@ export function AnswerView({ app, entry, isLive, isLast }: AnswerViewProps) {
       data-key={entry.key}
     >
       {text !== "" && <AnswerText text={text} isGrowing={!isDone} />}
-      {!isDone && progress !== null && (
-        <p class="progress">
-          {progress}
-          {waitingSinceMs !== null && <WaitingClock sinceMs={waitingSinceMs} />}
-          {isWriting && <PrefillBar answer={answer} />}
-        </p>
-      )}
       {answer.error !== null && (
         <Failure app={app} error={answer.error} isLast={isLast} />
       )}
-      <Footer
-        answer={answer}
-        hasText={text !== ""}
-        onInspect={() => app.inspect(entry.key)}
-      />
-      {isDone && (
-        <AnswerActions
-          app={app}
-          entry={entry}
-          isLast={isLast}
-          edit={edit}
-          onEdit={() => (editing.value = entry.key)}
-        />
-      )}
+      <div class="after">
+        {isLast && <AnswerRoom hasVersions={entry.siblings.length > 1} />}
+        <div>
+          <Footer
+            answer={answer}
+            hasText={text !== ""}
+            onInspect={() => app.inspect(entry.key)}
+          />
+          {!isDone && progress !== null && (
+            <p class="progress">
+              {progress}
+              {waitingSinceMs !== null && <WaitingClock sinceMs={waitingSinceMs} />}
+              {isWriting && <PrefillBar answer={answer} />}
+            </p>
+          )}
+          {isDone && (
+            <AnswerActions
+              app={app}
+              entry={entry}
+              isLast={isLast}
+              edit={edit}
+              onEdit={() => (editing.value = entry.key)}
+            />
+          )}
+        </div>
+      </div>
       {isDone && <BegunEdit app={app} messageKey={entry.key} />}
     </article>
   );
