@@ -33,7 +33,9 @@ test.each([[first], [later]])("the keys stand in alphabetical order", (catalogue
 
 test("what is loaded at first asks for no word that comes later", () => {
   const early = Object.entries(firstSources());
-  const asking = Object.keys(later).flatMap((key) => {
+  // In English the server's own sentences stand for these; other languages come whole.
+  const keys = Object.keys(later).filter((key) => !key.startsWith("error.reason."));
+  const asking = keys.flatMap((key) => {
     return early.filter(([, text]) => asksFor(text, key)).map(([path]) => `${path} asks for ${key}`);
   });
 

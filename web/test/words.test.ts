@@ -13,7 +13,7 @@ import {
   isEarly,
   progressWords,
 } from "../src/chat/answer_words";
-import { formatDuration, formatRate } from "../src/i18n/catalogue";
+import { formatDuration, formatRate, speak } from "../src/i18n/catalogue";
 import { connectionWords } from "../src/wire/connection_words";
 import { timings, usage } from "./events";
 
@@ -224,4 +224,22 @@ test("sessions stand under the days they were last used", () => {
     "Last 30 days",
     "Earlier",
   ]);
+});
+
+test("what went wrong is told in the reader's language, or as the server tells it", async () => {
+  const lost = { code: "worker_lost", message: "the worker stopped" };
+  await speak("de");
+  const german = errorWords(lost, 0);
+  const unknown = errorWords({ code: "new_code", message: "a new problem" }, 0);
+  await speak("en");
+
+  expect(german).toBe("Die Maschine, die geantwortet hat, ist ausgefallen.");
+  expect(unknown).toBe("A new problem.");
+  expect(errorWords(lost, 0)).toBe("The worker stopped.");
+});
+
+test("a sentence that begins with the name of a field keeps the name as it is", () => {
+  const message = "stop_token_ids: must be whole numbers";
+
+  expect(errorWords({ code: "invalid_value", message }, 0)).toBe(`${message}.`);
 });

@@ -4,7 +4,7 @@
  * Pure functions from state to text; the words themselves stand in the catalogue.
  */
 
-import { formatCount, formatDuration, formatRate, ordinal, plural, t, tryText } from "../i18n/catalogue";
+import { formatCount, formatDuration, formatRate, language, ordinal, plural, t, tryText } from "../i18n/catalogue";
 import type { Answer, AnswerError } from "./answer";
 
 /** Return the state of an answer that has no text to speak for it, or null. */
@@ -97,9 +97,14 @@ export function errorWords(error: AnswerError, nowMs: number): string {
   if (error.code === "rate_limit_exceeded") return limitWords(error, nowMs);
   // Which limits there are, and whose, is the operator's business.
   if (error.code === "request_over_limit") return t("error.overLimit");
-  const sentence = toSentence(error.message);
+  const sentence = ownWords(error) ?? toSentence(error.message);
   const whatToDo = tryText(`error.advice.${error.code}`);
   return whatToDo === null ? sentence : `${sentence} ${whatToDo}`;
+}
+
+/** The server speaks English, and more precisely: it names the numbers. */
+function ownWords({ code }: AnswerError): string | null {
+  return language() === "en" ? null : tryText(`error.reason.${code}`);
 }
 
 function limitWords(error: AnswerError, nowMs: number): string {
@@ -110,7 +115,8 @@ function limitWords(error: AnswerError, nowMs: number): string {
 
 /** Messages of the server are written to stand in a log line; here they stand alone. */
 function toSentence(message: string): string {
-  const text = message.charAt(0).toUpperCase() + message.slice(1);
+  const beginsWithName = /^[\w.[\]]+: /.test(message);
+  const text = beginsWithName ? message : message.charAt(0).toUpperCase() + message.slice(1);
   return /[.!?。！？]$/.test(text) ? text : `${text}.`;
 }
 
