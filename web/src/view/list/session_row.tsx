@@ -27,6 +27,7 @@ export function SessionRow({ app, session, onChoose }: SessionRowProps) {
   const row = useRef<HTMLLIElement>(null);
   const isCurrent =
     app.place.value.kind === "chat" && app.current.value.id.value === session.id;
+  const isAnswering = session.active_response_ids.length > 0 && app.connection.isLive;
   const title = session.title || t("session.untitled");
   const remove = () => {
     const list = row.current?.closest("nav");
@@ -54,6 +55,7 @@ export function SessionRow({ app, session, onChoose }: SessionRowProps) {
         dir="auto"
         onClick={onChoose}
       >
+        {isAnswering && <span class="answering" role="img" aria-label={t("list.answering")} />}
         {title}
       </a>
       <RowMenu label={t("list.menuNamed", { title })}>
