@@ -69,21 +69,22 @@ RESTING_TOP = """async (log) => {
     }
     return log.scrollTop;
 }"""
-IS_SCROLLED = """() => {
-    const log = document.querySelector("[role=log]");
-    return log !== null && log.scrollTop > 40;
-}"""
-
-# Where a text ends on the screen, and where it begins, at each frame since it is scrolled.
+# Where a text begins and ends on the screen, after each frame: within one it grows before it is
+# scrolled.
 WATCH_PLACES = """() => {
     window.places = [];
-    const watch = () => {
+    const note = () => {
         const answer = [...document.querySelectorAll("article.answer")].at(-1);
         const text = answer.querySelector(".markdown").getBoundingClientRect();
         window.places.push([answer.dataset.phase, text.top, text.bottom]);
-        requestAnimationFrame(watch);
+        requestAnimationFrame(() => setTimeout(note));
     };
-    requestAnimationFrame(watch);
+    note();
+}"""
+IS_SCROLLED = """() => {
+    const log = document.querySelector("[role=log]");
+    const text = document.querySelector("article.answer .markdown");
+    return text !== null && log.scrollTop > 40;
 }"""
 
 
@@ -258,7 +259,7 @@ def test_a_text_in_two_scripts_has_a_direction_for_each_block(
         expect(last_answer(page).locator("li")).to_have_count(2)
         directions = (
             last_answer(page)
-            .locator("p, li, .markdown code")
+            .locator(".markdown :is(p, li, code)")
             .evaluate_all("(blocks) => blocks.map((block) => getComputedStyle(block).direction)")
         )
         assert directions == ["ltr", "rtl", "rtl", "ltr", "rtl", "ltr"]
