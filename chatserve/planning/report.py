@@ -37,7 +37,14 @@ def log_summary(plan: Plan) -> str:
     pins = ""
     if plan.inputs.prefix_cache:
         pins = f", {plan.max_pinned_pages:,} of them may be pinned"
-    return f"limits: {requests}, {tokens} a step, {pages}{pins}; `chatserve plan` explains"
+    speed, figures = plan.inputs.speed, ""
+    if speed is not None:
+        figures = (
+            "planned with the figures of this start, "
+            f"{speed.bandwidth_gb_per_s:,.1f} GB/s of weights "
+            f"and {speed.throughput_gflops:,.0f} GFLOP/s: "
+        )
+    return f"limits: {requests}, {tokens} a step, {pages}{pins}; {figures}`chatserve plan` explains"
 
 
 def log_details(plan: Plan) -> tuple[str, str]:

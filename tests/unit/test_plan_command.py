@@ -146,8 +146,15 @@ def test_speeds_in_json_are_rounded() -> None:
 def test_log_sums_up_the_limits_in_one_line() -> None:
     assert log_summary(make_plan(make_inputs())) == (
         "limits: 28 requests, 320 tokens a step, 2,912 pages, 1,456 of them may be pinned; "
+        "planned with the figures of this start, 10.0 GB/s of weights and 400 GFLOP/s: "
         "`chatserve plan` explains"
     )
+
+
+def test_log_names_no_speed_where_none_was_asked_for() -> None:
+    given = Given(num_pages=512, max_num_seqs=8, max_num_batched_tokens=64)
+
+    assert "figures" not in log_summary(make_plan(make_inputs(given=given, speed=None)))
 
 
 def test_log_details_say_the_reasons_and_the_inputs() -> None:
