@@ -64,11 +64,12 @@ def _log_start(services: Services) -> None:
     config = services.config
     served = ", ".join(model.card.name for model in services.models.live)
     logger.info(
-        "ready on http://%s:%d, version %s, %s",
+        "%s http://%s:%d, version %s%s",
+        "ready on" if served else "listening on",
         bracketed(config.host),
         config.port,
         __version__,
-        f"serving {served}" if served else "no engine worker yet",
+        f", serving {served}" if served else "; nothing is answered before a model is loaded",
     )
     if not config.is_loopback and not services.directory.has_tenants:
         logger.warning(

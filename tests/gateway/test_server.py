@@ -95,7 +95,7 @@ async def test_start_is_told_with_address_and_version_and_how_to_make_a_first_ke
         process.send_signal(signal.SIGTERM)
         _, log = await asyncio.wait_for(process.communicate(), TIMEOUT_S)
 
-    start = f"ready on http://{host}:{port}, version {__version__}, no engine worker yet"
+    start = f"listening on http://{host}:{port}, version {__version__}; nothing is answered before"
     assert start.encode() in log
     assert (b"chatserve tenant add NAME" in log) == needs_first_key
 
