@@ -59,7 +59,7 @@ def leading_ids_of_preamble(encoder: PromptEncoder, preamble: str) -> tuple[int,
 def leading_ids_of_prompt(
     encoder: PromptEncoder, preamble: str | None, text: str
 ) -> tuple[int, ...]:
-    """Return the ids that lead every prompt with this system text, whatever the user asks.
+    """Return the ids that lead every prompt with this system text alone, whatever the user asks.
 
     They lead it whatever the values of the text's variables are, too.
 
