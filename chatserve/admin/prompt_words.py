@@ -10,6 +10,7 @@ from chatserve.engine.api import PrefixState
 from chatserve.store.named_prompt import NamedPrompt
 from chatserve.store.prompt_news import PromptStatus
 from chatserve.store.prompt_reports import PromptReport
+from chatserve.wording import counted
 
 
 def settings_of(prompt: NamedPrompt) -> str:
@@ -79,6 +80,6 @@ def _sentence(prompt: NamedPrompt, status: PromptStatus | None) -> str:
         return state
     if status.state is PrefixState.REFUSED:
         return f"{state}{';' if prompt.is_preamble else ':'} {reason}"
-    pages = "page" if status.num_pages == 1 else "pages"
     origin = ", restored from disk" if status.is_restored else ""
-    return f"{state}, {status.num_tokens} tokens in {status.num_pages} {pages}{origin}"
+    size = f"{counted(status.num_tokens, 'token')} in {counted(status.num_pages, 'page')}"
+    return f"{state}, {size}{origin}"

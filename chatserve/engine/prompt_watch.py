@@ -29,6 +29,7 @@ from chatserve.store.named_prompt import NamedPrompt
 from chatserve.store.prompt_news import PromptStatus
 from chatserve.text.prompt import PromptEncoder
 from chatserve.text.system_prompt import leading_ids_of_preamble, leading_ids_of_prompt
+from chatserve.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -268,11 +269,11 @@ def _log(report: PrefixReport) -> None:
     prefix = report.prefix
     origin = ", restored from disk" if report.is_restored else ""
     logger.info(
-        "prompt %r of tenant %r is %s, %d tokens in %d pages%s",
+        "prompt %r of tenant %r is %s, %s in %s%s",
         prefix.name,
         prefix.tenant,
         report.state,
-        len(prefix.token_ids),
-        report.num_pages,
+        counted(len(prefix.token_ids), "token"),
+        counted(report.num_pages, "page"),
         origin,
     )

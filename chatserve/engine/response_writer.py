@@ -23,6 +23,7 @@ from chatserve.engine.worker_metrics import WorkerMetrics
 from chatserve.errors import StoreError
 from chatserve.store.claim import Claim
 from chatserve.store.response_log import Append, ResponseLog
+from chatserve.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -152,7 +153,7 @@ class ResponseWriter:
         for answer in [*lost, *closed]:
             self._drop_if_open(answer)
         if lost:
-            logger.warning("%d answers belong to another worker now", len(lost))
+            logger.warning("%s taken over by another worker", counted(len(lost), "answer"))
         if lost or closed:
             self._on_room()
 
@@ -165,7 +166,7 @@ class ResponseWriter:
             except StoreError as error:
                 delay_s = _RETRY_DELAYS_S[min(attempt, len(_RETRY_DELAYS_S) - 1)]
                 logger.log(
-                    error.log_level, "%d answers are not stored yet: %s", len(appends), error
+                    error.log_level, "%s not stored yet: %s", counted(len(appends), "answer"), error
                 )
                 attempt += 1
                 await asyncio.sleep(delay_s)

@@ -14,6 +14,7 @@ from chatserve.model.weights import LoadedModel
 from chatserve.planning.machine import kernels_compute
 from chatserve.planning.plan import Plan
 from chatserve.planning.report import log_details, log_summary
+from chatserve.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +22,7 @@ logger = logging.getLogger(__name__)
 def log_backend(ops: Ops, dtype: torch.dtype, config: EngineConfig) -> None:
     """Say what computes a model of this dtype, and warn where it could be much faster."""
     num_threads, device = torch.get_num_threads(), config.device
-    threads = "1 thread" if num_threads == 1 else f"{num_threads} threads"
+    threads = counted(num_threads, "thread")
     if isinstance(ops, CpuOps) and kernels_compute(ops, dtype):
         logger.info("computing with the CPU kernels for %s, on %s", ops.level, threads)
     elif device == "cpu" and config.cpu_level == "auto" and not isinstance(ops, CpuOps):

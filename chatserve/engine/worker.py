@@ -44,6 +44,7 @@ from chatserve.store.fair_queue import DEFAULT_WEIGHTS, TokenWeights
 from chatserve.store.keys import Partition
 from chatserve.store.queue import STEAL_AFTER_MS, Cursor
 from chatserve.store.workers import WorkerBeat
+from chatserve.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +173,9 @@ class Worker:
             self._is_draining = True
         if not self._writer.open_request_ids or not self._options.drain_s:
             return
-        logger.info("draining: %d answers run", len(self._writer.open_request_ids))
+        logger.info(
+            "draining: %s to end first", counted(len(self._writer.open_request_ids), "answer")
+        )
         with suppress(StoreError):  # the next regular beat tells it as well
             await self._beat()
         with suppress(TimeoutError):
@@ -283,17 +286,19 @@ class Worker:
     async def _reap(self) -> None:
         reaped = await self._store.queue.reap()
         if reaped:
-            logger.warning("took back %d requests from a worker that fell silent", len(reaped))
+            logger.warning(
+                "took back %s from a worker that fell silent", counted(len(reaped), "request")
+            )
         overdue = await self._store.queue.end_overdue()
         if overdue:
-            logger.warning("%d requests waited longer than their timeout", len(overdue))
+            logger.warning("%s waited longer than the timeout", counted(len(overdue), "request"))
 
     async def _hand_back(self) -> None:
         """Write what is done, give the rest back, and say goodbye."""
         await self._writer.flush()
         open_request_ids = self._writer.open_request_ids
         if open_request_ids:
-            logger.info("handing %d requests back to the queue", len(open_request_ids))
+            logger.info("handing %s back to the queue", counted(len(open_request_ids), "request"))
             await self._store.queue.release(self._worker_id, open_request_ids)
         await self._store.workers.remove(self._worker_id)
 

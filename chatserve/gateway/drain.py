@@ -84,7 +84,7 @@ class Drain:
             async with asyncio.timeout(seconds + _MOMENT_S):
                 await self._is_over.wait()
         except TimeoutError:
-            logger.info("%d requests and sockets did not end in time", self._num_served)
+            logger.info("requests and sockets that did not end in time: %d", self._num_served)
 
     def skip(self) -> None:
         """Wait for nobody any more."""

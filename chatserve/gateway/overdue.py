@@ -11,6 +11,7 @@ import logging
 
 from chatserve.errors import StoreError
 from chatserve.store.queue import RequestQueue
+from chatserve.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -28,4 +29,4 @@ async def end_overdue_requests(queue: RequestQueue) -> None:
             logger.log(error.log_level, "overdue requests cannot be looked for: %s", error)
             continue
         if ended:
-            logger.warning("%d requests waited longer than they may", len(ended))
+            logger.warning("%s waited longer than allowed", counted(len(ended), "request"))

@@ -187,9 +187,9 @@ def _known_ids(token_ids: Sequence[int], vocab_size: int) -> tuple[int, ...]:
 def _log(summary: WeightSummary) -> None:
     if summary.num_left_dense:
         logger.info(
-            "%d matrices stay dense: their rows do not divide into groups of %d",
-            summary.num_left_dense,
+            "matrices left dense, since their rows do not divide into groups of %d: %d",
             GROUP_SIZE,
+            summary.num_left_dense,
         )
 
 
