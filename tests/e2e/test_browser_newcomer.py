@@ -4,7 +4,17 @@ import re
 from typing import Any
 
 import pytest
-from e2e.chat_page import UNDO_MS, open_page, retime, said, say
+from e2e.chat_page import (
+    UNDO_MS,
+    composer,
+    expect_connection,
+    last_answer,
+    open_context,
+    open_page,
+    retime,
+    said,
+    say,
+)
 from playwright.sync_api import Browser, Page, Route, expect
 
 pytestmark = pytest.mark.needs_program("chromium")
@@ -94,3 +104,67 @@ def test_page_itself_never_scrolls(page: Page) -> None:
     page.evaluate("scrollTo(0, 500)")
     assert page.evaluate("[scrollY, document.querySelector('.page').scrollTop]") == [0, 0]
     expect(page.get_by_role("heading", level=1)).to_be_in_viewport()
+
+
+def test_escape_closes_the_inspector_only_from_inside(page: Page) -> None:
+    inspector = page.get_by_role("complementary", name="Inspector")
+    opener = page.get_by_role("button", name="Inspector", exact=True)
+    opener.click()
+    composer(page).press("Escape")
+    expect(inspector).to_be_visible()
+
+    inspector.get_by_role("slider", name="Temperature").press("Escape")
+
+    expect(inspector).to_have_count(0)
+    expect(opener).to_be_focused()
+
+
+def test_a_model_that_still_loads_is_told_of_and_enter_says_why(
+    browser: Browser, service_url: str
+) -> None:
+    with open_context(browser, service_url) as context:
+        page = context.new_page()
+        page.route("**/v1/models", lambda route: route.fulfill(json={"data": []}))
+        page.goto("/")
+        expect_connection(page, "model is loading")
+        expect(page.get_by_role("alert").filter(has_text="still loading")).to_have_count(0)
+
+        composer(page).fill("Hello?")
+        composer(page).press("Enter")
+
+        expect(page.get_by_role("alert").filter(has_text="still loading")).to_be_visible()
+        expect(composer(page)).to_have_value("Hello?")
+        page.unroute("**/v1/models")
+        expect_connection(page, "^live")
+        expect(page.get_by_role("button", name="Send")).to_be_enabled()
+
+
+def test_composer_is_as_wide_as_what_is_read_beside_the_inspector(page: Page) -> None:
+    page.set_viewport_size({"width": 1280, "height": 800})
+    say(page, "Name a river.")
+    page.get_by_role("button", name="Inspector", exact=True).click()
+
+    answer = last_answer(page).bounding_box()
+    form = page.locator(".composer").bounding_box()
+
+    assert answer is not None
+    assert form is not None
+    assert (form["x"], form["width"]) == (answer["x"], answer["width"])
+
+
+def test_offer_to_undo_names_another_chat_and_covers_no_field_there(page: Page) -> None:
+    say(page, "Name a cloud.")
+    say(page, "Name a wind.")
+    page.get_by_role("article", name="Answer").last.hover()
+    page.get_by_role("button", name="Delete").last.click()
+    offer = page.locator(".undo-bar p")
+    expect(offer).to_contain_text(re.compile("^1 message"))
+
+    page.get_by_role("button", name="New chat").click()
+
+    expect(offer).to_contain_text(re.compile("^Name a cloud.*: 1 message deleted"))
+    bar = offer.bounding_box()
+    frame = page.locator(".transcript").bounding_box()
+    assert bar is not None
+    assert frame is not None
+    assert bar["y"] >= frame["y"] + frame["height"]

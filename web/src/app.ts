@@ -103,8 +103,6 @@ export class App {
     this.#route();
     this.connection.connect();
     void this.#identify();
-    void this.list.refresh();
-    this.offer.refresh();
   }
 
   /** Answer with a persona, and ask for what it needs. */
@@ -343,12 +341,15 @@ export class App {
     await this.belongings.leaveNothing();
   }
 
+  /** Ask whose the page is, and for the rest only then: without a key all of it would be refused. */
   async #identify(): Promise<void> {
     if (!(await this.belongings.identify())) return;
     this.#newChat.restore();
     const { id, places } = this.current.value;
     this.unsent.dropArrived(id.value, places);
-    void this.offer.refreshPersonas();
+    this.offer.refresh();
+    // A list that is read before a removal is made would show again what was removed.
+    await this.list.refresh();
     const { value: owner } = this.login.owner;
     const hasRemoved = await finishRemovals(owner, (removal) => this.#finishRemoval(removal));
     if (hasRemoved) await this.#inStep.check();
@@ -380,8 +381,6 @@ export class App {
 
   #onLive(): void {
     this.#feed.onLive();
-    this.offer.refresh();
-    void this.list.refresh();
     void this.#inStep.check();
     // Somebody else may have logged in while this page was cut off or asleep.
     void this.#identify();

@@ -256,7 +256,7 @@ test("models are asked for again until one is ready", async () => {
 
   await vi.advanceTimersByTimeAsync(3_000);
 
-  expect(before).toBe("The model is loading…");
+  expect(before).toContain("still loading");
   expect(app.offer.problem.value).toBeNull();
   expect(app.next.model.value?.id).toBe("tiny");
 });
@@ -361,4 +361,14 @@ test("an alias of a model with a persona is no model of its own", async () => {
   store.models = [{ id: "tiny" }, { id: "tiny:support", "chatserve:persona": "support" }];
   await start();
   expect(app.offer.models.value.map(({ id }) => id)).toEqual(["tiny"]);
+});
+
+test("without a key, nothing more is asked for than whose the page is", async () => {
+  store.refusal = { status: 401, code: "invalid_api_key", message: "A key is needed." };
+
+  app.start();
+  await settle();
+
+  expect(store.calls).toEqual(["GET /v1/chatserve/me"]);
+  expect(app.login.isNeeded.value).toBe(true);
 });

@@ -107,6 +107,22 @@ describe("the picker of personas", () => {
     expect(html).toContain('placeholder="Rome"');
   });
 
+  test("has the values right below the one that asks for them", async () => {
+    await offer([persona("letter", { variables: [{ name: "city", default: null }] }), persona("support")]);
+    app.choosePersona("letter");
+
+    const html = renderToString(<PersonaPicker app={app} />);
+
+    const places = ["You are letter.", "<textarea", "You are support."].map((each) => html.indexOf(each));
+    expect(places).not.toContain(-1);
+    expect(places).toEqual(places.toSorted((one, other) => one - other));
+  });
+
+  test("is enough for a new chat, whose header does not have them again", async () => {
+    await offer([persona("support")]);
+    expect(renderToString(<ModelChoice app={app} />)).not.toContain("<select");
+  });
+
   test("shows names and words as text", async () => {
     const markup = "<img src=x onerror=alert(1)>";
     await offer([persona(markup, { excerpt: markup })]);

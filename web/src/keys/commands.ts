@@ -2,7 +2,8 @@
  * What the commands of the keyboard do.
  *
  * The one listener to keys of the whole page. Esc does one thing at a time: the browser closes a
- * dialog or a menu, else an editor closes, else the answer stops. A field that has used a key for
+ * dialog or a menu, else an editor closes, else the inspector if the focus is in it, else the answer
+ * stops. A field that has used a key for
  * itself says so by preventing its default.
  */
 
@@ -75,9 +76,11 @@ function runInChat(app: App, command: Command): boolean {
   }
 }
 
-function closeOrStop({ current: { value: session } }: App): boolean {
+function closeOrStop({ current: { value: session }, layout }: App): boolean {
   const isEditing = session.entries.value.some(({ key }) => key === session.editing.value);
   if (isEditing) session.editing.value = null;
+  // Elsewhere it stays: whoever wants to stop an answer that has just ended would lose it.
+  else if (document.activeElement?.closest(".inspector")) layout.toggleInspector();
   else if (session.running.value !== null) session.stop();
   else return false;
   return true;

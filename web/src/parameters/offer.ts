@@ -5,7 +5,7 @@
  * with: an engine may still be loading its weights. Knows nothing of what is chosen from it.
  */
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 
 import { t } from "../i18n/catalogue";
 import type { Login } from "../login";
@@ -21,6 +21,8 @@ export class Offer {
   readonly personas = new Personas();
   /** Why no model can be used, in a sentence; null while one can. */
   readonly problem = signal<string | null>(null);
+  /** The service is there, and no model to answer. */
+  readonly isNoneYet = computed(() => this.problem.value !== null && this.models.value.length === 0);
   readonly #login: Login;
   readonly #isAwaited: () => boolean;
   #timer: ReturnType<typeof setTimeout> | undefined;

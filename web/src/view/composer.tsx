@@ -28,12 +28,14 @@ interface ComposerProps {
   /** The id of the element that says what stands in the way. */
   describedBy: string | undefined;
   isReady: boolean;
+  /** The reader wants to send, and something stands in the way. */
+  onHindered: () => void;
 }
 
 const growsByItself = CSS.supports("field-sizing", "content");
 const maxRows = 12;
 
-export function Composer({ app, session, describedBy, isReady }: ComposerProps) {
+export function Composer({ app, session, describedBy, isReady, onHindered }: ComposerProps) {
   const guard = useMemo(() => new EnterGuard(), []);
   const area = useRef<HTMLTextAreaElement>(null);
   const { drafts, unsent, settings } = app;
@@ -55,6 +57,7 @@ export function Composer({ app, session, describedBy, isReady }: ComposerProps) 
   const isDropping = useFileDrop((files) => void app.attachFiles(files));
 
   const send = () => {
+    if (!isReady) onHindered();
     if (!canSend) return;
     void app.sendDraft();
     if (!isTouch()) area.current?.focus();

@@ -36,6 +36,7 @@ export function EmptyState({ app, session }: { app: App; session: OpenSession })
             </p>
           )}
           <h2>{t("empty.headline")}</h2>
+          <p class="about">{t("empty.about")}</p>
           {model !== null && <p class="model-line">{modelWords(model)}</p>}
           {app.next.numChanged.value > 0 && <ChangedParameters app={app} />}
           <ul class="examples" aria-label={t("empty.examples")}>

@@ -71,9 +71,10 @@ function titleOf(app: App): string {
 function ConnectionWord({ app }: { app: App }) {
   const state = app.connection.state.value;
   const nowMs = useNow(state.kind === "reconnecting");
+  const isWaiting = state.kind === "live" && app.offer.isNoneYet.value;
   return (
-    <span class="connection" data-state={state.kind}>
-      {connectionWords(state, nowMs)}
+    <span class="connection" data-state={isWaiting ? "waiting" : state.kind}>
+      {isWaiting ? t("connection.noModel") : connectionWords(state, nowMs)}
     </span>
   );
 }

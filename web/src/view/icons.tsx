@@ -125,6 +125,12 @@ export const UploadIcon = () => (
   </Icon>
 );
 
+export const LeaveIcon = () => (
+  <Icon>
+    <path d="M8 4H4v12h4M8 10h8.5M13 6.5l3.5 3.5-3.5 3.5" />
+  </Icon>
+);
+
 export const TreeIcon = () => (
   <Icon>
     <path d="M7 10h3M13 5h-1.5A1.5 1.5 0 0 0 10 6.5v7a1.5 1.5 0 0 0 1.5 1.5H13" />

@@ -37,7 +37,7 @@ export function LoginForm({ login }: { login: Login }) {
           aria-describedby={login.problem.value === null ? undefined : "login-problem"}
           aria-invalid={login.problem.value !== null}
         />
-        <button type="submit" class="outlined" disabled={login.isBusy.value}>
+        <button type="submit" disabled={login.isBusy.value}>
           {t("login.logIn")}
         </button>
         {login.problem.value !== null && (

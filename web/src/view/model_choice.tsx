@@ -23,7 +23,10 @@ function PersonaSelect({ app }: { app: App }) {
   const chosen = parameters.choices.value.persona?.name ?? null;
   const names = (app.offer.personas.list.value ?? []).map(({ name }) => name);
   const isGone = chosen !== null && app.offer.personas.list.value !== null && !names.includes(chosen);
-  if (names.length === 0 && chosen === null) return null;
+  const { entries, load } = app.current.value;
+  // A new chat has them on the page.
+  const isOnPage = load.value.kind === "ready" && entries.value.length === 0 && !isGone;
+  if (isOnPage || (names.length === 0 && chosen === null)) return null;
   return (
     <select
       class="persona-select"

@@ -2,6 +2,7 @@
 
 import "./page.css";
 
+import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
 import type { App } from "../app";
@@ -47,7 +48,7 @@ export function Page({ app }: { app: App }) {
         {kind === "cache" && <CacheView app={app} />}
         {kind === "operator" && <OperatorView app={app} />}
         <StatusLine app={app} />
-        <UndoBar undo={app.undo} />
+        <UndoBar app={app} />
       </main>
       <InspectorPanel app={app} />
       <Dialogs app={app} />
@@ -163,35 +164,45 @@ function DeletedNotice({ app, session }: SessionProps) {
 /** The composer, with what stands in its way below it; absent where there is nothing to answer. */
 function Composing({ app, session }: SessionProps) {
   const { kind } = session.load.value;
+  const numHindered = useSignal(0);
   if (kind === "failed" || app.isDeleted.value) return null;
   const sessionId = session.id.value;
   const { unsent } = app;
   const obstacle = obstacleOf(app) ?? oversizeWordsOf(app, sessionId);
   const problem = unsent.problem.value ?? unsent.storageProblem.value;
   return (
-    <div class="column composer-column">
-      <HeldMessage app={app} sessionId={sessionId} />
-      <Composer
-        app={app}
-        session={session}
-        describedBy={obstacle === null ? undefined : obstacleId}
-        isReady={kind === "ready" && obstacle === null && app.next.options.value !== null}
-      />
-      {problem !== null && (
-        <p class="obstacle" role="alert">
-          {problem}
-        </p>
-      )}
-      {obstacle !== null && (
-        <p class="obstacle" id={obstacleId}>
-          {obstacle}{" "}
-          {app.next.isVariableMissing.value && (
-            <button type="button" class="outlined" onClick={() => app.askForVariables()}>
-              {t("persona.give")}
-            </button>
-          )}
-        </p>
-      )}
+    <div class="composer-frame">
+      <div class="column composer-column">
+        <HeldMessage app={app} sessionId={sessionId} />
+        <Composer
+          app={app}
+          session={session}
+          describedBy={obstacle === null ? undefined : obstacleId}
+          isReady={kind === "ready" && obstacle === null && app.next.options.value !== null}
+          onHindered={() => numHindered.value++}
+        />
+        {problem !== null && (
+          <p class="obstacle" role="alert">
+            {problem}
+          </p>
+        )}
+        {obstacle !== null && (
+          <p
+            class="obstacle"
+            id={obstacleId}
+            // Told anew each time that the reader wants to send and cannot.
+            key={numHindered.value}
+            role={numHindered.value > 0 ? "alert" : undefined}
+          >
+            {obstacle}{" "}
+            {app.next.isVariableMissing.value && (
+              <button type="button" class="outlined" onClick={() => app.askForVariables()}>
+                {t("persona.give")}
+              </button>
+            )}
+          </p>
+        )}
+      </div>
     </div>
   );
 }

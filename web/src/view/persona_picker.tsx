@@ -2,6 +2,7 @@
 
 import "./persona_picker.css";
 
+import { Fragment } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 
 import type { App } from "../app";
@@ -34,31 +35,32 @@ export function PersonaPicker({ app }: { app: App }) {
           <span class="persona-name">{t("persona.none")}</span>
         </label>
         {personas.map((persona) => (
-          <label
-            class="persona"
-            key={persona.name}
-            onClick={({ detail }) => {
-              // Keys go through all of the choices; a pointer means this one.
-              if (detail > 0) app.choosePersona(persona.name);
-            }}
-          >
-            <input
-              type="radio"
-              name={group}
-              checked={chosen === persona.name}
-              onChange={() => parameters.choosePersona(persona.name)}
-            />
-            <span class="persona-name" dir="auto">
-              {persona.name}
-            </span>
-            <span class="persona-state">{readinessWords(persona, app.next.model.value?.id ?? "")}</span>
-            <span class="persona-words" dir="auto">
-              {persona.excerpt}
-            </span>
-          </label>
+          <Fragment key={persona.name}>
+            <label
+              class="persona"
+              onClick={({ detail }) => {
+                // Keys go through all of the choices; a pointer means this one.
+                if (detail > 0) app.choosePersona(persona.name);
+              }}
+            >
+              <input
+                type="radio"
+                name={group}
+                checked={chosen === persona.name}
+                onChange={() => parameters.choosePersona(persona.name)}
+              />
+              <span class="persona-name" dir="auto">
+                {persona.name}
+              </span>
+              <span class="persona-state">{readinessWords(persona, app.next.model.value?.id ?? "")}</span>
+              <span class="persona-words" dir="auto">
+                {persona.excerpt}
+              </span>
+            </label>
+            {persona.name === chosen && <PersonaVariables app={app} persona={persona} />}
+          </Fragment>
         ))}
       </div>
-      <PersonaVariables app={app} persona={personas.find(({ name }) => name === chosen)} />
     </fieldset>
   );
 }
@@ -73,7 +75,7 @@ export function readinessWords(persona: WirePrompt, model: string): string {
 
 interface PersonaVariablesProps {
   app: App;
-  persona: WirePrompt | undefined;
+  persona: WirePrompt;
 }
 
 function PersonaVariables({ app, persona }: PersonaVariablesProps) {
@@ -87,7 +89,7 @@ function PersonaVariables({ app, persona }: PersonaVariablesProps) {
     app.asksForVariables.value = false;
     first.focus();
   }, [isAsked, choice?.name]);
-  if (choice === null || persona === undefined || persona.variables.length === 0) return null;
+  if (choice === null || persona.variables.length === 0) return null;
   const missing = missingVariables(persona, choice);
   return (
     <div class="persona-variables" ref={group} role="group" aria-label={t("persona.variables")}>

@@ -5,7 +5,7 @@ import "./sidebar.css";
 import type { App } from "../../app";
 import { t } from "../../i18n/catalogue";
 import { groupSessions } from "../../sessions/session_list";
-import { GearIcon, KeyboardIcon, PlusIcon } from "../icons";
+import { GearIcon, KeyboardIcon, LeaveIcon, PlusIcon } from "../icons";
 import { lazyView } from "../lazy_view";
 import { ListTools } from "./list_tools";
 import { PlaceLinks } from "./place_links";
@@ -62,7 +62,7 @@ export function Sidebar({ app, onChoose }: SidebarProps) {
       {app.login.canLogOut.value && (
         <>
           <button type="button" class="quiet log-out" onClick={() => void app.logOut()}>
-            {t("login.logOut", { user: app.login.identity.value?.user ?? "" })}
+            <LeaveIcon /> <span>{t("login.logOut", { user: userWords(app) })}</span>
           </button>
           <p class="note" role="alert">
             {app.login.problem.value}
@@ -95,6 +95,11 @@ function Groups({ app, onChoose }: SidebarProps) {
       <ListNote app={app} />
     </>
   );
+}
+
+function userWords({ login }: App): string {
+  const { value: identity } = login.identity;
+  return identity === null ? "" : `${identity.user} · ${identity.tenant}`;
 }
 
 function ListNote({ app: { list } }: { app: App }) {
