@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from chatserve.command_line import load_config
 from chatserve.config import DEFAULT_MODEL, EngineConfig
@@ -21,6 +22,10 @@ from chatserve.model.catalog import resolve_model
 # The machines that run the tests are small, and several processes share them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 wait_passively()
+
+# How long an example takes is the business of benchmarks.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 # Without a GPU Triton's kernels run in its interpreter, which must be chosen before anything
 # imports Triton; transformers does, in tests that have nothing to do with it.

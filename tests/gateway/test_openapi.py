@@ -102,7 +102,6 @@ async def test_replies_to_whatever_fits_the_document_are_as_it_says(
 
     @settings(
         max_examples=MAX_EXAMPLES,
-        deadline=None,
         database=None,
         phases=[Phase.generate],
         derandomize=True,

@@ -34,7 +34,7 @@ PROMPTS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(PROMPTS)
 def test_pages_are_counted_as_the_engine_counts_them(
     prompts: list[tuple[str, list[int], int, int]],

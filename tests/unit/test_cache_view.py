@@ -81,7 +81,7 @@ def run(visits: Iterable[Visit], cache_scope: CacheScope, num_steps: int) -> Obs
     return rig
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(visits_of(ANN), visits_of(ZOE), st.integers(1, 14))
 def test_member_sees_what_there_were_without_the_other_tenant(
     ours: list[Visit], theirs: list[Visit], num_steps: int
@@ -92,7 +92,7 @@ def test_member_sees_what_there_were_without_the_other_tenant(
     assert view_of(both, ANN) == view_of(alone, ANN)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(visits_of(ANN), visits_of(BOB, ZOE), st.integers(1, 14))
 def test_user_sees_what_there_were_without_others_where_users_are_kept_apart(
     ours: list[Visit], theirs: list[Visit], num_steps: int
@@ -103,7 +103,7 @@ def test_user_sees_what_there_were_without_others_where_users_are_kept_apart(
     assert view_of(both, ANN) == view_of(alone, ANN)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(visits_of(ANN, BOB), visits_of(ZOE), st.sampled_from(CacheScope), st.integers(1, 14))
 def test_every_view_is_whole(
     ours: list[Visit], theirs: list[Visit], cache_scope: CacheScope, num_steps: int

@@ -3,7 +3,7 @@
 from math import log2
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from unit.cache_helpers import letters, make_tree
 
@@ -250,7 +250,6 @@ USES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(USES, st.integers(1, 20))
 def test_no_page_stays_without_all_pages_before_it(uses: Uses, num_evicted: int) -> None:
     tree = tree_of(uses)
@@ -263,7 +262,6 @@ def test_no_page_stays_without_all_pages_before_it(uses: Uses, num_evicted: int)
     assert all(before[page] in left or before[page] is None for page in left)
 
 
-@settings(deadline=None)
 @given(USES)
 def test_every_evictable_node_and_no_other_is_queued(uses: Uses) -> None:
     tree = tree_of(uses)
@@ -273,7 +271,6 @@ def test_every_evictable_node_and_no_other_is_queued(uses: Uses) -> None:
     assert queued == {id(node) for node in tree.nodes() if node.is_evictable}
 
 
-@settings(deadline=None)
 @given(USES)
 def test_all_of_an_unlocked_tree_can_be_evicted_lowest_priority_first(uses: Uses) -> None:
     tree = tree_of([(tokens, False, priority) for tokens, _, priority in uses])

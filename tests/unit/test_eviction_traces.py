@@ -7,7 +7,7 @@ from itertools import combinations
 from statistics import mean
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.eviction.belady import PageUses, most_cached_tokens, most_found, page_uses
@@ -111,7 +111,6 @@ def most_found_by_trying(uses: list[PageUses], num_pages: int) -> int:
 PROMPTS = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=5), min_size=1, max_size=7)
 
 
-@settings(deadline=None)
 @given(PROMPTS, st.sampled_from([1, 2]), st.integers(0, 3))
 def test_no_choice_of_pages_beats_the_optimum(
     prompts: list[list[int]], page_size: int, num_spare: int

@@ -20,7 +20,7 @@ Schedule = tuple[Place, list[Visit]]
 
 MAX_VISITS = 10
 WITHOUT_SHRINKING = settings(
-    max_examples=300, deadline=None, derandomize=True, database=None, phases=[Phase.generate]
+    max_examples=300, derandomize=True, database=None, phases=[Phase.generate]
 )
 
 
@@ -75,7 +75,7 @@ def with_other_words(schedule: Schedule, words: Mapping[int, int]) -> Schedule:
     return place, [each.with_words(words) if each.tenant == "A" else each for each in visits]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(schedule=schedules(), words=renamings)
 def test_another_tenants_tokens_change_nothing_that_is_decided_for_a_tenant(
     schedule: Schedule, words: dict[int, int]

@@ -51,7 +51,7 @@ def admitted_sessions(num_pages: int, inputs: PlanInputs, *, shares: bool) -> in
         count += 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     num_pages=st.integers(1, 60),
     page_size=PAGE_SIZES,

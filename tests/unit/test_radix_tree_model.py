@@ -372,6 +372,4 @@ class PrefixCacheMachine(RuleBasedStateMachine):
 
 
 TestPrefixCacheAgainstOracle = PrefixCacheMachine.TestCase
-TestPrefixCacheAgainstOracle.settings = settings(
-    max_examples=300, stateful_step_count=50, deadline=None
-)
+TestPrefixCacheAgainstOracle.settings = settings(max_examples=300, stateful_step_count=50)

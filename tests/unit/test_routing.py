@@ -91,7 +91,7 @@ fleets = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(fleets, pages.filter(bool), st.sampled_from(TENANTS))
 def test_no_worker_costs_less_than_the_one_that_is_chosen(
     fleet: list[KnownWorker], wanted: list[int], tenant: str
@@ -106,7 +106,7 @@ def test_no_worker_costs_less_than_the_one_that_is_chosen(
     assert costs[chosen] == min(costs.values())
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(fleets, fleets, pages.filter(bool))
 def test_a_table_that_has_changed_chooses_like_a_new_one(
     before: list[KnownWorker], after: list[KnownWorker], wanted: list[int]
@@ -124,7 +124,7 @@ def test_a_table_that_has_changed_chooses_like_a_new_one(
     assert chosen == choose(make_table(workers), prompt_of(*wanted))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(fleets, pages.filter(bool), st.lists(pages, max_size=3))
 def test_what_another_tenant_holds_does_not_change_the_route(
     fleet: list[KnownWorker], wanted: list[int], secret: list[list[int]]

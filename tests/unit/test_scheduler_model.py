@@ -227,6 +227,4 @@ class SchedulerMachine(RuleBasedStateMachine):
 
 
 TestSchedulerAgainstModel = SchedulerMachine.TestCase
-TestSchedulerAgainstModel.settings = settings(
-    max_examples=300, stateful_step_count=40, deadline=None
-)
+TestSchedulerAgainstModel.settings = settings(max_examples=300, stateful_step_count=40)

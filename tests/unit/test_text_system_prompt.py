@@ -102,7 +102,7 @@ def test_without_a_preamble_a_conversation_stays_as_it_is() -> None:
 
 @pytest.mark.parametrize("kind", DEFINITIONS)
 @pytest.mark.parametrize("preamble", [None, PREAMBLE, "ends with a line\n\n", "漢字"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(question=texts)
 def test_a_prompts_ids_lead_every_conversation_under_its_text(
     kind: str, preamble: str | None, question: str
@@ -118,7 +118,7 @@ def test_a_prompts_ids_lead_every_conversation_under_its_text(
 
 @pytest.mark.parametrize("kind", DEFINITIONS)
 @pytest.mark.parametrize("preamble", [PREAMBLE, "ends with a line\n\n", "漢字"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(text=texts)
 def test_a_preambles_ids_lead_every_prompt_whatever_text_follows(
     kind: str, preamble: str, text: str
@@ -185,7 +185,7 @@ def test_a_template_without_a_system_role_says_so() -> None:
 @pytest.mark.parametrize(
     "text", ["The quick {{a}} jumps", "The qui{{a}}", "漢字{{a}}", "{{a}}{{b}}"]
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(value=texts, question=texts)
 def test_a_prompts_ids_lead_every_conversation_whatever_its_variables_values_are(
     kind: str, text: str, value: str, question: str

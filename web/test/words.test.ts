@@ -14,6 +14,7 @@ import {
   progressWords,
 } from "../src/chat/answer_words";
 import { formatDuration, formatRate, speak } from "../src/i18n/catalogue";
+import german from "../src/i18n/de.json";
 import { connectionWords } from "../src/wire/connection_words";
 import { timings, usage } from "./events";
 
@@ -229,11 +230,11 @@ test("sessions stand under the days they were last used", () => {
 test("what went wrong is told in the reader's language, or as the server tells it", async () => {
   const lost = { code: "worker_lost", message: "the worker stopped" };
   await speak("de");
-  const german = errorWords(lost, 0);
+  const own = errorWords(lost, 0);
   const unknown = errorWords({ code: "new_code", message: "a new problem" }, 0);
   await speak("en");
 
-  expect(german).toBe("Die Maschine, die geantwortet hat, ist ausgefallen.");
+  expect(own).toBe(german["error.reason.worker_lost"]);
   expect(unknown).toBe("A new problem.");
   expect(errorWords(lost, 0)).toBe("The worker stopped.");
 });

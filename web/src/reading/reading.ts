@@ -38,8 +38,8 @@ export class Reading {
   #isHeld = false;
 
   onWheel(deltaY: number, box: ScrollBox): void {
-    if (deltaY < 0) this.#goUp(box.scrollTop > 0);
-    if (deltaY > 0) this.#goDown(box);
+    if (deltaY < 0) this.#leaveEnd(box.scrollTop > 0);
+    if (deltaY > 0) this.#headForEnd(box);
     if (deltaY > 0 && isAtBottom(box)) this.isFollowing.value = true;
   }
 
@@ -48,14 +48,14 @@ export class Reading {
   }
 
   onTouchMove(y: number, box: ScrollBox): void {
-    if (y > this.#touchY) this.#goUp(box.scrollTop > 0);
-    if (y < this.#touchY) this.#goDown(box);
+    if (y > this.#touchY) this.#leaveEnd(box.scrollTop > 0);
+    if (y < this.#touchY) this.#headForEnd(box);
     this.#touchY = y;
   }
 
   onKey(key: string, box: ScrollBox): void {
-    if (upKeys.has(key)) this.#goUp(true);
-    if (downKeys.has(key)) this.#goDown(box);
+    if (upKeys.has(key)) this.#leaveEnd(true);
+    if (downKeys.has(key)) this.#headForEnd(box);
   }
 
   /** The scrollbar is taken hold of. */
@@ -109,13 +109,13 @@ export class Reading {
     this.#remember(box);
   }
 
-  #goUp(hasRoom: boolean): void {
+  #leaveEnd(hasRoom: boolean): void {
     this.#aim = null;
     this.#isHeld = false;
     if (hasRoom) this.isFollowing.value = false;
   }
 
-  #goDown(box: ScrollBox): void {
+  #headForEnd(box: ScrollBox): void {
     this.#isHeld = false;
     this.#aim = endOf(box) - bottomSlackPx;
   }

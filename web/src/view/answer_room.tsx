@@ -23,16 +23,16 @@ export function AnswerRoom({ hasVersions }: { hasVersions: boolean }) {
   return (
     <div class="room" aria-hidden="true">
       <p class="room-facts">
-        {toWords(plural("answer.cutAt", manyTokens))}
-        <span class="room-figures">{figures.map(toWords)}</span>
+        {roomOf(plural("answer.cutAt", manyTokens))}
+        <span class="room-figures">{figures.map(roomOf)}</span>
       </p>
       <p class={hasVersions ? "room-actions room-versions" : "room-actions"}>
-        {actions.map((key) => t(key)).map(toWords)}
+        {actions.map((key) => t(key)).map(roomOf)}
       </p>
     </div>
   );
 }
 
-function toWords(words: string) {
+function roomOf(words: string) {
   return <span key={words} data-words={words} />;
 }
