@@ -70,17 +70,21 @@ RESTING_TOP = """async (log) => {
     }
     return log.scrollTop;
 }"""
-# Where a text begins and ends on the screen, after each frame: within one it grows before it is
-# scrolled.
+# Where a text begins and ends on the screen in each frame: an intersection is computed when a frame
+# is laid out and scrolled, right before it is painted.
 WATCH_PLACES = """() => {
     window.places = [];
-    const note = () => {
+    const watch = () => {
         const answer = [...document.querySelectorAll("article.answer")].at(-1);
-        const text = answer.querySelector(".markdown").getBoundingClientRect();
-        window.places.push([answer.dataset.phase, text.top, text.bottom]);
-        requestAnimationFrame(() => setTimeout(note));
+        const { phase } = answer.dataset;
+        const observer = new IntersectionObserver(([{ boundingClientRect: { top, bottom } }]) => {
+            window.places.push([phase, top, bottom]);
+            observer.disconnect();
+        });
+        observer.observe(answer.querySelector(".markdown"));
+        requestAnimationFrame(watch);
     };
-    note();
+    requestAnimationFrame(watch);
 }"""
 
 

@@ -146,7 +146,8 @@ def test_corpus_in_import_files_and_their_errors(watched: Watched) -> None:
     list_panel = page.get_by_role("navigation", name="Conversations")
     field = list_panel.get_by_label("Import", exact=True)
     for text in in_batches(6):
-        document = {"object": text, "format": text, "conversations": [{"id": text, text: text}]}
+        strange = {"format": text, "conversations": [{"id": text, text: text}]}
+        document = {"object": "chatserve.conversations", **strange}
         with page.expect_response("**/conversations/import"):
             field.set_input_files(
                 {

@@ -16,8 +16,8 @@
 import { signal } from "@preact/signals";
 
 const bottomSlackPx = 4;
-/** What an answer may grow by before a scroll is told of. */
-const dragSlackPx = 48;
+/** What an answer may have grown by before the part of the browser that scrolls knows of it. */
+const growthSlackPx = 48;
 const upKeys = new Set(["ArrowUp", "PageUp", "Home"]);
 const downKeys = new Set(["ArrowDown", "PageDown", "End", " "]);
 
@@ -117,11 +117,11 @@ export class Reading {
 
   #headForEnd(box: ScrollBox): void {
     this.#isHeld = false;
-    this.#aim = endOf(box) - bottomSlackPx;
+    this.#aim = endOf(box) - growthSlackPx;
   }
 
   #isAtAim(box: ScrollBox): boolean {
-    if (this.#isHeld) return box.scrollTop >= endOf(box) - dragSlackPx;
+    if (this.#isHeld) return box.scrollTop >= endOf(box) - growthSlackPx;
     return this.#aim !== null && box.scrollTop >= this.#aim;
   }
 
