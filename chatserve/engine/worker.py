@@ -161,7 +161,8 @@ class Worker:
                     task.result()  # a task ends by an error only: a bug that must be seen
         finally:
             await _cancel([stopped, *tasks])
-            self._engine.stop()
+            # It ends with the step that runs, for which nobody else has to stand still.
+            await asyncio.to_thread(self._engine.stop)
         if died.done():
             raise EngineError("the engine thread died, see the log") from died.result()
         await self._hand_back()

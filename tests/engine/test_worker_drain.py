@@ -72,6 +72,22 @@ async def test_a_cancel_reaches_an_answer_while_its_worker_drains(store: Store) 
     assert log[-1].event.kind is EventKind.INCOMPLETE
 
 
+async def test_nobody_waits_with_a_worker_for_the_last_step(store: Store) -> None:
+    model = FakeModel()
+    running = RunningWorker(store, "w1", model.next_token, drain_s=0)
+    model.hold()
+    await enqueue(store, "r1", "a")
+    await until(lambda: model.is_waiting)
+
+    running.stop.set()
+    async with asyncio.timeout(10):
+        await asyncio.sleep(0.1)  # it comes to its end, where the engine's thread is waited for
+        model.release()
+        await running.task
+
+    assert await store.queue.depth(MODEL) == 1
+
+
 async def test_an_idle_worker_stops_without_draining(store: Store) -> None:
     running = RunningWorker(store, "w1", FakeModel().next_token, drain_s=PATIENT_S)
     await until(lambda: running.engine.stats().num_pages > 0)
