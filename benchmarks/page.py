@@ -125,7 +125,7 @@ def visit(page: Page, cdp: CDPSession, url: str, slowdown: float) -> Visit:
     composer.click()
     for number in range(NUM_KEYS):
         page.keyboard.press("abcdefghij"[number % 10])
-    page.wait_for_function(f"window.keyDelays.length === {NUM_KEYS}")
+    page.wait_for_function(f"() => window.keyDelays.length === {NUM_KEYS}")
     delays = page.evaluate("window.keyDelays")
     page.evaluate(_WATCH_TASKS)
     longest = _stream(page)
