@@ -7,13 +7,14 @@ reload. Measured in Chromium, by the page's own clock:
 
     load      from the navigation to the frame in which the last answer is drawn as Markdown
     typing    from each key in the composer to the frame after it: median, 95th percentile and
-              worst of 60 keys
+              worst of 60 keys, each right after the one before; and the longest that the page was
+              busy at a stretch meanwhile, which tells its share in the worst from the machine's
     turn      the longest the page was busy at a stretch while an answer streamed below it all
 
 The first visit is that of a browser that has nothing of the page yet; the others find its files
 there. The targets are a second for the load and 50 ms for a key, each time: they hold when the
 worst visit and the worst key keep them, and the exit status is 1 when one of them does not. What a
-browser's long task API reports is the stretch; it counts from 50 ms.
+browser's long task API reports is the stretch; it counts from 50 ms, and 0 is less than that.
 """
 
 import argparse
@@ -95,6 +96,7 @@ class Visit:
     key_median_ms: float
     key_p95_ms: float
     key_worst_ms: float
+    typing_task_ms: float
     longest_task_ms: float
 
 
@@ -121,17 +123,18 @@ def visit(page: Page, cdp: CDPSession, url: str, slowdown: float) -> Visit:
     page.goto(url)
     load_ms = page.evaluate(_LAST_DRAWN)
     page.evaluate(_WATCH_KEYS)
+    page.evaluate(_WATCH_TASKS)
     composer = page.get_by_role("textbox", name="Message")
     composer.click()
     for number in range(NUM_KEYS):
         page.keyboard.press("abcdefghij"[number % 10])
     page.wait_for_function(f"() => window.keyDelays.length === {NUM_KEYS}")
     delays = page.evaluate("window.keyDelays")
-    page.evaluate(_WATCH_TASKS)
-    longest = _stream(page)
+    typing_task_ms = _longest_task(page)
+    stream_task_ms = _stream(page)
     cdp.send("Emulation.setCPUThrottlingRate", {"rate": 1})
     p95 = quantiles(delays, n=20, method="inclusive")[-1]
-    return Visit(load_ms, median(delays), p95, max(delays), longest)
+    return Visit(load_ms, median(delays), p95, max(delays), typing_task_ms, stream_task_ms)
 
 
 def _stream(page: Page) -> float:
@@ -139,7 +142,12 @@ def _stream(page: Page) -> float:
     page.get_by_role("button", name="Regenerate").last.click()
     page.wait_for_timeout(6_000)
     page.keyboard.press("Escape")
-    tasks: list[float] = page.evaluate("window.longTasks")
+    return _longest_task(page)
+
+
+def _longest_task(page: Page) -> float:
+    """Return the longest task since this was asked last."""
+    tasks: list[float] = page.evaluate("window.longTasks.splice(0)")
     return max(tasks, default=0.0)
 
 
@@ -195,6 +203,7 @@ def _report(visits: Sequence[Visit], missed: Sequence[str], slowdown: float) -> 
         ("key_median_ms", "key, median", KEY_TARGET_MS),
         ("key_p95_ms", "key, 95th percentile", KEY_TARGET_MS),
         ("key_worst_ms", "key, worst", KEY_TARGET_MS),
+        ("typing_task_ms", "longest task while typing", None),
         ("longest_task_ms", "longest task in a stream", None),
     ):
         usual = median(getattr(each, name) for each in later or visits)
