@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from e2e.archive import conversation, import_conversations, message
 from e2e.chat_page import (
     ANSWER_MS,
     LONG,
@@ -117,6 +118,23 @@ def test_the_focus_goes_on_in_the_composer_when_the_button_that_stops_is_gone(pa
 
     expect_phase(page, "stopped")
     expect(composer(page)).to_be_focused()
+
+
+def test_the_focus_stays_with_a_conversation_that_is_renamed_or_pinned(
+    page: Page, service_url: str
+) -> None:
+    (session_id,) = import_conversations(
+        service_url, [conversation("Salt", [message("user", "What makes the sea salty?")])]
+    )
+    page.reload()
+    link = page.locator(f'nav a[href="#/c/{session_id}"]')
+    for choice, keys in (("Rename", ["Escape"]), ("Rename", ["Enter"]), ("Pin", []), ("Unpin", [])):
+        page.get_by_role("button", name="More for Salt").press("Enter")
+        page.get_by_role("button", name=choice, exact=True).press("Enter")
+        for key in keys:
+            expect(page.get_by_role("textbox", name="Rename")).to_be_focused()
+            page.keyboard.press(key)
+        expect(link).to_be_focused()
 
 
 def test_a_double_click_sends_and_does_not_stop(page: Page) -> None:

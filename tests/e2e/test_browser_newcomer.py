@@ -9,11 +9,13 @@ from e2e.chat_page import (
     composer,
     expect_connection,
     last_answer,
+    new_answer,
     open_context,
     open_page,
     retime,
     said,
     say,
+    stop,
 )
 from playwright.sync_api import Browser, Page, Route, expect
 
@@ -49,19 +51,23 @@ def test_keys_are_listed_behind_a_button_on_a_phone_too(browser: Browser, servic
         expect(keys.get_by_text("Start a new line")).to_be_visible()
 
 
-def test_a_message_can_be_sent_once_the_models_are_known(page: Page) -> None:
+def test_what_is_sent_before_the_models_are_known_goes_out_once_they_are(page: Page) -> None:
     asked: list[Route] = []
     page.route("**/v1/models", lambda route: asked.append(route))
     page.reload()
-    page.get_by_role("textbox", name="Message").fill("Hello")
+    composer(page).fill("Hello")
     expect(page.get_by_role("button", name="Attach text files")).to_be_enabled()
     expect(page.get_by_role("button", name="Send")).to_be_disabled()
+    composer(page).press("Enter")
 
-    for route in asked:
-        route.continue_()
-    page.unroute("**/v1/models")
+    with new_answer(page):
+        for route in asked:
+            route.continue_()
+        page.unroute("**/v1/models")
+    stop(page)
 
-    say(page, "Hello")
+    expect(said(page)).to_have_count(1)
+    expect(composer(page)).to_have_value("")
 
 
 def test_editor_of_a_message_says_how_to_send_and_does_so(page: Page) -> None:

@@ -85,6 +85,7 @@ export class Login {
 }
 
 function problemWords(error: ApiError): string {
+  if (error.code === "key_expired") return t("login.expiredKey");
   if (error.status === 401) return t("login.wrongKey");
   if (error.status === 429) return t("login.tooMany");
   return error.message;

@@ -113,6 +113,14 @@ test.each([200, 401])("a key is kept nowhere, whether it is taken or refused (%i
   expect(onChange).toHaveBeenCalledTimes(status === 200 ? 1 : 0);
 });
 
+test("a key that has expired is not called a wrong one", async () => {
+  reply = { status: 401, body: { error: { code: "key_expired", message: "no" } } };
+
+  await login.logIn("csk_1");
+
+  expect(login.problem.value).toBe("This key has expired. Ask an operator for another one.");
+});
+
 test.each([
   [401, "This is not a valid key. It may have been revoked."],
   [429, "Too many logins have failed. Wait half a minute."],

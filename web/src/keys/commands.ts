@@ -3,8 +3,7 @@
  *
  * The one listener to keys of the whole page. Esc does one thing at a time: the browser closes a
  * dialog or a menu, else an editor closes, else the inspector if the focus is in it, else the answer
- * stops. A field that has used a key for
- * itself says so by preventing its default.
+ * stops. A field that has used a key for itself says so by preventing its default.
  */
 
 import type { App } from "../app";

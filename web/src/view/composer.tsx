@@ -56,12 +56,23 @@ export function Composer({ app, session, describedBy, isReady, onHindered }: Com
   }, [hasBegun]);
   const isDropping = useFileDrop((files) => void app.attachFiles(files));
 
+  /** Where the reader wanted to send before the page could; it does so as soon as it can. */
+  const early = useRef<OpenSession | null>(null);
+  const isHindered = describedBy !== undefined;
   const send = () => {
     if (!isReady) onHindered();
+    if (!isReady && !isHindered && !isRunning) early.current = session;
     if (!canSend) return;
     void app.sendDraft();
     if (!isTouch()) area.current?.focus();
   };
+  useEffect(() => {
+    // What stands in the way may last: by then the reader may not want it any more.
+    if (isHindered) early.current = null;
+    if (!canSend || early.current !== session) return;
+    early.current = null;
+    send();
+  }, [canSend, session, isHindered]);
   const onKeyDown = (event: KeyboardEvent) => {
     if (!sends(event, guard, settings.enterSends.value && !isTouch())) return;
     event.preventDefault();
@@ -105,7 +116,10 @@ export function Composer({ app, session, describedBy, isReady, onHindered }: Com
           placeholder={t("composer.label")}
           rows={growsByItself ? 1 : rowsOf(text)}
           value={text}
-          onInput={(event) => drafts.set(sessionId, event.currentTarget.value)}
+          onInput={(event) => {
+            early.current = null;
+            drafts.set(sessionId, event.currentTarget.value);
+          }}
           onKeyDown={onKeyDown}
           onPaste={onPaste}
           onCompositionEnd={(event) => guard.onCompositionEnd(event.timeStamp)}

@@ -5,12 +5,17 @@ import "./undo_bar.css";
 import type { App } from "../app";
 import { t } from "../i18n/catalogue";
 import type { LeftRemoval } from "../sessions/left_removals";
+import { focusComposer } from "./focus";
 
 export function UndoBar({ app }: { app: App }) {
   const { undo } = app;
   const offer = undo.offer.value;
   const title = offer && titleElsewhere(app, offer.target);
   const problem = undo.problem.value;
+  const takeBack = () => {
+    undo.undo();
+    focusComposer();
+  };
   return (
     <div class="undo-bar" role="status">
       {offer !== null && (
@@ -19,7 +24,7 @@ export function UndoBar({ app }: { app: App }) {
             {title !== null && <bdi>{title}: </bdi>}
             {offer.words}
           </span>
-          <button type="button" class="outlined" onClick={() => undo.undo()}>
+          <button type="button" class="outlined" onClick={takeBack}>
             {t("common.undo")}
           </button>
         </p>

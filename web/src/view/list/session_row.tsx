@@ -35,13 +35,20 @@ export function SessionRow({ app, session, onChoose }: SessionRowProps) {
     app.deleteSession(session.id, title);
     focusRow(list, neighbour);
   };
+  const pin = () => {
+    void app.pinSession(session.id, !session.pinned);
+    stayWith(session.id);
+  };
   if (isRenaming.value) {
     return (
       <li class="row">
         <TitleEditor
           title={session.title}
           onSubmit={(renamed) => void app.renameSession(session.id, renamed)}
-          onClose={() => (isRenaming.value = false)}
+          onClose={() => {
+            isRenaming.value = false;
+            stayWith(session.id);
+          }}
         />
       </li>
     );
@@ -62,7 +69,7 @@ export function SessionRow({ app, session, onChoose }: SessionRowProps) {
         <button type="button" onClick={() => (isRenaming.value = true)}>
           <EditIcon /> {t("list.rename")}
         </button>
-        <button type="button" onClick={() => void app.pinSession(session.id, !session.pinned)}>
+        <button type="button" onClick={pin}>
           <PinIcon /> {session.pinned ? t("list.unpin") : t("list.pin")}
         </button>
         <a href={exportUrl(session.id)} download={exportName(title, new Date())}>
@@ -74,6 +81,13 @@ export function SessionRow({ app, session, onChoose }: SessionRowProps) {
       </RowMenu>
     </li>
   );
+}
+
+/** Go on with a row that is drawn anew, unless the focus has gone elsewhere. */
+function stayWith(sessionId: string): void {
+  requestAnimationFrame(() => {
+    if (document.activeElement === document.body) focusRow(document.body, sessionId);
+  });
 }
 
 /** Go on from where the deleted row stood, or from the top of an empty list. */
