@@ -199,7 +199,7 @@ def test_a_key_that_is_revoked_ends_what_every_tab_shows(
     for page in pages:
         expect(page.get_by_label("Your key")).to_be_visible()
         expect(page.get_by_text(SECRET)).to_have_count(0)
-        assert page.title() == "chatserve"
+        expect(page).to_have_title("chatserve")
     assert SECRET not in pages[0].evaluate(KEPT)
 
 

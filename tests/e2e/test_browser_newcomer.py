@@ -9,6 +9,7 @@ from e2e.chat_page import (
     composer,
     expect_connection,
     last_answer,
+    let_it_begin,
     new_answer,
     open_context,
     open_page,
@@ -64,6 +65,7 @@ def test_what_is_sent_before_the_models_are_known_goes_out_once_they_are(page: P
         for route in asked:
             route.continue_()
         page.unroute("**/v1/models")
+    let_it_begin(page)
     stop(page)
 
     expect(said(page)).to_have_count(1)
