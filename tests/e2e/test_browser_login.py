@@ -131,7 +131,8 @@ def test_a_key_lets_in_and_logging_out_leaves_nothing(
     assert context.cookies() == []
     status, text = page.evaluate(CACHED, items)
     assert (status, SECRET in text) == (401, False)
-    assert (page.title(), page.url) == ("chatserve", f"{service.url}/#/")
+    expect(page).to_have_title("chatserve")
+    expect(page).to_have_url(f"{service.url}/#/")
     for _ in range(2):
         page.go_back()
         expect(page.get_by_text(SECRET)).to_have_count(0)
