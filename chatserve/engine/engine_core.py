@@ -105,6 +105,7 @@ class EngineCore:
 
     def keep_exactly(self, prefixes: Sequence[KeptPrefix]) -> None:
         """Have these prefixes ready, and no other; what becomes of them is in `take_reports`."""
+        self._scheduler.cache.expire(self._clock())  # what is restored is used now
         self._reports += self._keeper.keep_exactly(prefixes)
 
     def take_reports(self) -> list[PrefixReport]:

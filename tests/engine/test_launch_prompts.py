@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from engine.model_helpers import hf_configs, make_hf_model, write_hf_folder
 
+from chatserve.cache_snapshot import CacheSnapshot
 from chatserve.config import EngineConfig
 from chatserve.engine.api import KeptPrefix, PrefixReport, PrefixState
 from chatserve.engine.launch import build_engine
@@ -36,6 +37,12 @@ def config(folder: Path, tmp_path: Path) -> EngineConfig:
 
 def keep(config: EngineConfig, prefix: KeptPrefix) -> PrefixReport:
     """Build an engine, let it keep a prefix, and return what became of it."""
+    report, _ = keep_and_look(config, prefix)
+    return report
+
+
+def keep_and_look(config: EngineConfig, prefix: KeptPrefix) -> tuple[PrefixReport, CacheSnapshot]:
+    """Build an engine, let it keep a prefix; return what became of it, and of the cache."""
     engine = build_engine(config).engine
     reports: list[PrefixReport] = []
     done = threading.Event()
@@ -48,8 +55,9 @@ def keep(config: EngineConfig, prefix: KeptPrefix) -> PrefixReport:
     engine.start(lambda _: None, lambda _: done.set(), take)
     engine.keep_exactly([prefix])
     assert done.wait(timeout=30)
+    snapshot, _ = engine.cache_snapshot().result(timeout=30)
     engine.stop()
-    return reports[-1]
+    return reports[-1], snapshot
 
 
 def make_prefix(num_pages: int, tenant: str = "acme") -> KeptPrefix:
@@ -83,6 +91,16 @@ def test_a_pinned_prefix_is_saved_in_the_data_folder_and_restored(
 
     assert (first.is_restored, second.is_restored) == (False, True)
     assert saved.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_restored_prefix_was_used_when_it_was_restored(config: EngineConfig) -> None:
+    keep(config, make_prefix(3))
+
+    report, snapshot = keep_and_look(config, make_prefix(3))
+
+    assert report.is_restored
+    assert snapshot.nodes
+    assert all(node.idle_s < 60 for node in snapshot.nodes)
 
 
 def test_nothing_is_saved_where_no_space_is_given(config: EngineConfig, tmp_path: Path) -> None:
